@@ -1,9 +1,8 @@
 """Image classification with convolutions and batch norm: the UCI handwritten digits, 8 by 8 pixels.
 
-Batch norm (Ioffe and Szegedy, 2015) needs what plain functions do not have: running statistics, which training
-changes and prediction uses. Here they are a value: a layer takes them and returns the next ones, and they travel
-beside the parameters through `value_and_grad` (as what the loss returns besides) and `lax.scan` (as a part of the
-carry).
+Batch norm (Ioffe and Szegedy, 2015) needs state: running statistics, which training updates and prediction uses.
+Here the state is a value. A layer takes the statistics and returns updated ones; they are passed along with the
+parameters through `value_and_grad` (as an auxiliary output of the loss) and `lax.scan` (as part of the carry).
 
     python examples/batch_norm.py
 """
@@ -30,21 +29,21 @@ he_normal = nn.initializers.he_normal()
 
 
 class Statistics(NamedTuple):
-    """Mean and variance of each channel, of shape (channels,)."""
+    """The mean and variance of each channel, of shape (channels,)."""
 
     mean: Array
     variance: Array
 
 
 def convolution(kernel: Array, images: Array) -> Array:
-    """Images of shape (n, height, width, channels) with a kernel of shape (3, 3, channels, features)."""
+    """Convolve images of shape (n, height, width, channels) with a kernel of shape (3, 3, channels, features)."""
     return lax.conv_general_dilated(images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
 def batch_norm(params: Any, running: Statistics, x: Array, training: bool) -> tuple[Array, Statistics]:
-    """Each channel with mean 0 and variance 1, then scaled and shifted; and the next running statistics.
+    """Normalise each channel to mean 0 and variance 1, scale and shift it; return it with updated running statistics.
 
-    While training they are those of the batch, otherwise the running ones.
+    Training normalises by the statistics of the batch, prediction by the running statistics.
     """
     if training:
         batch = Statistics(jnp.mean(x, axis=(0, 1, 2)), jnp.var(x, axis=(0, 1, 2)))
@@ -56,7 +55,7 @@ def batch_norm(params: Any, running: Statistics, x: Array, training: bool) -> tu
 
 
 def max_pool(images: Array) -> Array:
-    """The largest of each two by two pixels."""
+    """Return the maximum of each block of 2 by 2 pixels."""
     return lax.reduce_window(images, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
@@ -64,7 +63,7 @@ def max_pool(images: Array) -> Array:
 
 
 def init(key: Array, widths: tuple[int, ...] = (16, 32, 32)) -> tuple[Any, list[Statistics]]:
-    """Parameters and running statistics of a network with a convolution of each width."""
+    """Return parameters and running statistics of a network with one convolution per width."""
     *keys, last = random.split(key, len(widths) + 1)
     blocks, statistics = [], []
     for key, inputs, outputs in zip(keys, (1, *widths), widths, strict=False):
@@ -76,7 +75,7 @@ def init(key: Array, widths: tuple[int, ...] = (16, 32, 32)) -> tuple[Any, list[
 
 
 def scores(params: Any, statistics: list[Statistics], images: Array, training: bool) -> tuple[Array, list[Statistics]]:
-    """Log-odds of the ten digits up to a constant, and the next running statistics."""
+    """Return unnormalised log-probabilities of the ten digits, and updated running statistics."""
     x, following = images, []
     for i, (block, running) in enumerate(zip(params["blocks"], statistics, strict=True)):
         x, running = batch_norm(block["norm"], running, convolution(block["kernel"], x), training)
@@ -89,7 +88,7 @@ def scores(params: Any, statistics: list[Statistics], images: Array, training: b
 
 
 def loss(params: Any, statistics: list[Statistics], images: Array, labels: Array) -> tuple[Array, list[Statistics]]:
-    """Mean cross entropy in nats, and the next running statistics."""
+    """Return the mean cross entropy in nats, and updated running statistics."""
     found, statistics = scores(params, statistics, images, training=True)
     return -jnp.mean(jnp.sum(nn.one_hot(labels, 10) * nn.log_softmax(found), axis=-1)), statistics
 
@@ -98,7 +97,7 @@ def loss(params: Any, statistics: list[Statistics], images: Array, labels: Array
 
 
 class State(NamedTuple):
-    """All that training changes."""
+    """Everything that a training step updates."""
 
     params: Any
     statistics: list[Statistics]
@@ -107,7 +106,10 @@ class State(NamedTuple):
 
 @corejax.jit
 def epoch(state: State, images: Array, labels: Array, rate: Array) -> tuple[State, Array]:
-    """One pass over minibatches of shapes (steps, n, 8, 8, 1) and (steps, n), with Nesterov's momentum: mean loss."""
+    """Train for one epoch with Nesterov momentum, and return the mean loss.
+
+    The minibatches have shapes (steps, n, 8, 8, 1) and (steps, n).
+    """
 
     def step(state: State, batch: tuple[Array, Array]) -> tuple[State, Array]:
         gradient_of = corejax.value_and_grad(loss, has_aux=True)
@@ -122,13 +124,13 @@ def epoch(state: State, images: Array, labels: Array, rate: Array) -> tuple[Stat
 
 @corejax.jit
 def predict(state: State, images: Array) -> Array:
-    """The likeliest digit of each image."""
+    """Return the most likely digit of each image."""
     return jnp.argmax(scores(state.params, state.statistics, images, training=False)[0], axis=-1)
 
 
 @corejax.jit
 def shifted(key: Array, images: Array) -> Array:
-    """Images each moved by up to one pixel, so that the network sees more of them."""
+    """Shift each image by at most one pixel in each direction, to augment the data."""
 
     def one(image: Array, by: Array) -> Array:
         return lax.dynamic_slice(jnp.pad(image, ((1, 1), (1, 1), (0, 0))), (by[0], by[1], 0), image.shape)
@@ -137,14 +139,14 @@ def shifted(key: Array, images: Array) -> Array:
 
 
 def confusion(labels: np.ndarray, guesses: np.ndarray) -> np.ndarray:
-    """How often each digit (row) was taken for each (column)."""
+    """Count how often each digit (row) was classified as each digit (column)."""
     counts = np.zeros((10, 10), int)
     np.add.at(counts, (labels, guesses), 1)
     return counts
 
 
 def draw(path: Path, losses: list[float], rates: list[float], counts: np.ndarray) -> None:
-    """How it learnt, and what it takes digits for."""
+    """Plot the learning curves and the confusion matrix."""
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,9 +1,9 @@
-"""Gaussian process regression: how far diabetes goes in a year, from ten measurements of a patient.
+"""Gaussian process regression: predict the progression of diabetes after a year from ten measurements.
 
-The covariance of two patients falls with their distance, in which each measurement has a length scale of its own. The
-scales and the variances of signal and noise are those under which the data are likeliest; the gradient of that
-likelihood goes through a Cholesky decomposition (Rasmussen and Williams, Gaussian Processes for Machine Learning,
-2006, chapters 2 and 5). Several starts are optimised side by side, with `vmap` of `minimize`.
+The covariance of two patients decreases with their distance, in which each measurement has its own length scale. The
+scales and the variances of signal and noise maximise the marginal likelihood; its gradient goes through a Cholesky
+decomposition (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5). `vmap` of
+`minimize` runs the optimisation from several starts at once.
 
     python examples/gaussian_process.py
 """
@@ -26,35 +26,35 @@ from corejax.flatten_util import ravel_pytree
 from corejax.scipy.linalg import solve_triangular
 from corejax.scipy.optimize import minimize
 
-Params = dict[str, Array]  # logarithms, so that what they stand for stays positive
+Params = dict[str, Array]  # logarithms, so that the parameters themselves are positive
 
 
 def initial(features: int) -> Params:
-    """Length scales of a few standard deviations, a signal as strong as the noise."""
+    """Return length scales of a few standard deviations, and a signal as strong as the noise."""
     return {"scales": jnp.full(features, jnp.log(3.0)), "signal": jnp.zeros(()), "noise": jnp.zeros(())}
 
 
 def covariance(params: Params, a: Array, b: Array) -> Array:
-    """Covariances of the function at `a` with itself at `b`, of shapes (n, d) and (m, d): shape (n, m)."""
+    """Return the covariances, of shape (n, m), between points `a` of shape (n, d) and points `b` of shape (m, d)."""
     a, b = a / jnp.exp(params["scales"]), b / jnp.exp(params["scales"])
-    squares = jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1) - 2 * a @ b.T  # of distances
+    squares = jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1) - 2 * a @ b.T  # of the distances
     return jnp.exp(params["signal"] - 0.5 * squares)
 
 
 def factor(params: Params, x: Array) -> Array:
-    """The lower Cholesky factor, of shape (n, n), of the covariance of noisy observations at `x`."""
+    """Return the lower Cholesky factor, of shape (n, n), of the covariance of noisy observations at `x`."""
     return jnp.linalg.cholesky(covariance(params, x, x) + jnp.exp(params["noise"]) * jnp.eye(len(x)))
 
 
 def surprise(params: Params, x: Array, y: Array) -> Array:
-    """Minus the logarithm of the likelihood of observations `y`, per observation."""
+    """Return the negative log-likelihood of the observations `y`, per observation."""
     lower = factor(params, x)
     white = solve_triangular(lower, y, lower=True)
     return 0.5 * jnp.mean(white**2) + jnp.mean(jnp.log(jnp.diag(lower))) + 0.5 * jnp.log(2 * jnp.pi)
 
 
 def fit(start: Params, x: Array, y: Array, steps: int) -> tuple[Params, Array]:
-    """Parameters at a local minimum of `surprise`, and its value there."""
+    """Minimise `surprise` from `start`; return the parameters at the minimum, and the value there."""
     flat, unravel = ravel_pytree(start)
     found = minimize(
         lambda v: surprise(unravel(v), x, y), flat, method="BFGS", options={"maxiter": steps, "gtol": 1e-3}
@@ -63,7 +63,7 @@ def fit(start: Params, x: Array, y: Array, steps: int) -> tuple[Params, Array]:
 
 
 def fit_many(key: Array, x: Array, y: Array, starts: int, steps: int) -> tuple[Params, Array]:
-    """`fit` from several random starts; every result has one axis more, first, for them."""
+    """Run `fit` from several random starts; every result has a leading axis for the starts."""
     flat, unravel = ravel_pytree(initial(x.shape[1]))
     points = flat + 0.5 * random.normal(key, (starts, len(flat)))
     return corejax.jit(corejax.vmap(lambda point: fit(unravel(point), x, y, steps)))(points)
@@ -71,7 +71,7 @@ def fit_many(key: Array, x: Array, y: Array, starts: int, steps: int) -> tuple[P
 
 @corejax.jit
 def predict(params: Params, x: Array, y: Array, at: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of new observations at `at`, of shape (m, d), given those of `y` at `x`."""
+    """Return mean and standard deviation of new observations at `at` of shape (m, d), given observations `y` at `x`."""
     lower = factor(params, x)
     between = solve_triangular(lower, covariance(params, x, at), lower=True)
     mean = between.T @ solve_triangular(lower, y, lower=True)
@@ -80,7 +80,7 @@ def predict(params: Params, x: Array, y: Array, at: Array) -> tuple[Array, Array
 
 
 def load(seed: int, test_share: float = 0.2) -> tuple[Any, ...]:
-    """Measurements in standard deviations and the progression, to learn from and to test with, and their names."""
+    """Load standardised measurements and the progression, split for training and testing, and the column names."""
     data = load_diabetes(scaled=False)
     order = np.random.default_rng(seed).permutation(len(data.target))
     x = (data.data - data.data.mean(0)) / data.data.std(0)
@@ -89,7 +89,7 @@ def load(seed: int, test_share: float = 0.2) -> tuple[Any, ...]:
 
 
 def draw(path: Path, params: Params, names: list[str], train: Any, test: Any, scale: tuple[float, float]) -> None:
-    """Predictions along the body mass index, predictions beside the truth, and what matters."""
+    """Plot predictions along the body mass index, predictions against the truth, and the relevance of each column."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -143,7 +143,7 @@ def draw(path: Path, params: Params, names: list[str], train: Any, test: Any, sc
     show_default=True,
 )
 @click.option("--steps", default=100, type=click.IntRange(1), help="Iterations of BFGS at most.", show_default=True)
-@click.option("--seed", default=0, help="Of the starts, and of who is held out.", show_default=True)
+@click.option("--seed", default=0, help="Seed of the starts and of the split.", show_default=True)
 @click.option("--output", default="gaussian_process.png", type=Path, help="The picture.", show_default=True)
 def main(starts: int, steps: int, seed: int, output: Path) -> None:
     """Fit a Gaussian process to the diabetes data, and predict patients that it has not seen."""

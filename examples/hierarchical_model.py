@@ -1,10 +1,10 @@
 """Hamiltonian Monte Carlo on a hierarchical model: eight schools that tried the same course.
 
-Each school measured the effect of coaching on its pupils' test scores, with an error that is known (Rubin, Estimation
-in Parallel Randomized Experiments, 1981). The true effects are draws of a normal distribution, of which mean and
-spread are unknown: how much can each school learn from the others? The sampler is that of Neal (MCMC Using
+Each school measured the effect of coaching on its pupils' test scores, with a known error (Rubin, Estimation in
+Parallel Randomized Experiments, 1981). The true effects are samples of a normal distribution with unknown mean and
+standard deviation, so that each school's estimate uses the data of all schools. The sampler follows Neal (MCMC Using
 Hamiltonian Dynamics, 2011), with step sizes by dual averaging (Hoffman and Gelman, The No-U-Turn Sampler, 2014,
-section 3.2). A chain is a `lax.scan` over keys; `vmap` runs several.
+section 3.2). A chain is a `lax.scan` over keys, and `vmap` runs several chains.
 
     python examples/hierarchical_model.py
 """
@@ -38,12 +38,12 @@ ORIGIN: Params = {"mean": np.zeros((), np.float32), "log_spread": np.zeros((), n
 
 
 def effects_of(params: Params) -> Array:
-    """The schools' true effects; written with offsets, which the spread does not squeeze, for the sampler's sake."""
+    """Return the schools' true effects, from offsets with unit variance, which are easier to sample."""
     return params["mean"] + jnp.exp(params["log_spread"]) * params["offsets"]
 
 
 def log_density(params: Params) -> Array:
-    """Logarithm of the posterior density, up to a constant."""
+    """Return the logarithm of the posterior density, up to a constant."""
     spread = jnp.exp(params["log_spread"])
     prior = stats.norm.logpdf(params["mean"], 0, 5) + stats.cauchy.logpdf(spread, 0, 5) + params["log_spread"]
     offsets = jnp.sum(stats.norm.logpdf(params["offsets"]))
@@ -56,7 +56,7 @@ LogDensity = Callable[[Array], Array]
 
 
 def leapfrog(log_p: LogDensity, position: Array, momentum: Array, size: Array, count: Array) -> tuple[Array, Array]:
-    """Position and momentum after `count` steps of length `size`."""
+    """Return position and momentum after `count` leapfrog steps of length `size`."""
     force = corejax.grad(log_p)
 
     def step(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -69,10 +69,10 @@ def leapfrog(log_p: LogDensity, position: Array, momentum: Array, size: Array, c
 
 
 def transition(log_p: LogDensity, key: Array, position: Array, size: Array, longest: int) -> tuple[Array, Array]:
-    """The next position, and the probability with which the proposal was accepted."""
+    """Return the next position, and the acceptance probability of the proposal."""
     momentum_key, length_key, accept_key = random.split(key, 3)
     momentum = random.normal(momentum_key, position.shape)
-    count = random.randint(length_key, (), 1, longest + 1)  # of random length, so that no orbit closes
+    count = random.randint(length_key, (), 1, longest + 1)  # a random length, so that no orbit is periodic
     proposal, after = leapfrog(log_p, position, momentum, size, count)
     energy = 0.5 * jnp.vdot(momentum, momentum) - log_p(position)
     change = 0.5 * jnp.vdot(after, after) - log_p(proposal) - energy
@@ -81,7 +81,7 @@ def transition(log_p: LogDensity, key: Array, position: Array, size: Array, long
 
 
 class Adaptation(NamedTuple):
-    """What dual averaging remembers: steps, how far acceptance was off, log step size, and a running mean of that."""
+    """State of dual averaging: steps, mean acceptance error, log step size, and the running mean of the latter."""
 
     steps: Any = 0.0
     error: Any = 0.0
@@ -90,7 +90,7 @@ class Adaptation(NamedTuple):
 
 
 def adapt(state: Adaptation, accepted: Array, target: float = 0.8) -> Adaptation:
-    """A step size that is larger the more is accepted."""
+    """Update the step size, which grows with the acceptance probability."""
     steps = state.steps + 1
     error = state.error + (target - accepted - state.error) / (steps + 10)
     log_size = -jnp.sqrt(steps) / 0.05 * error
@@ -98,7 +98,7 @@ def adapt(state: Adaptation, accepted: Array, target: float = 0.8) -> Adaptation
 
 
 def chain(log_p: LogDensity, key: Array, start: Array, warmup: int, draws: int, longest: int) -> tuple[Array, Array]:
-    """`draws` positions, after a warm-up that finds a step size, and how likely each was accepted."""
+    """Return `draws` positions and their acceptance probabilities, after a warm-up that tunes the step size."""
 
     def warm(state: Any, key: Array) -> tuple[Any, None]:
         position, adaptation = state
@@ -118,7 +118,7 @@ def chain(log_p: LogDensity, key: Array, start: Array, warmup: int, draws: int, 
 
 @functools.partial(corejax.jit, static_argnums=(1, 2, 3, 4))
 def sample(key: Array, chains: int, warmup: int, draws: int, longest: int = 16) -> tuple[Params, Array]:
-    """Draws of the posterior, each parameter of shape (chains, draws, ...), and how likely each was accepted."""
+    """Return posterior samples, each parameter of shape (chains, draws, ...), and their acceptance probabilities."""
     origin, unravel = ravel_pytree(ORIGIN)
     start_key, key = random.split(key)
     starts = origin + random.uniform(start_key, (chains, len(origin)), minval=-2, maxval=2)
@@ -127,12 +127,12 @@ def sample(key: Array, chains: int, warmup: int, draws: int, longest: int = 16) 
     return corejax.vmap(corejax.vmap(unravel))(positions), accepted
 
 
-# -- is it enough? -------------------------------------------------------------------------------------------------
+# -- diagnostics ---------------------------------------------------------------------------------------------------
 
 
 @corejax.jit
 def diagnostics(x: Array) -> tuple[Array, Array]:
-    """R-hat and the effective number of draws of `x`, of shape (chains, draws).
+    """Return R-hat and the effective sample size of `x`, of shape (chains, draws).
 
     Chains are split in halves (Gelman et al., Bayesian Data Analysis, 2013, sections 11.4 and 11.5).
     """
@@ -144,12 +144,12 @@ def diagnostics(x: Array) -> tuple[Array, Array]:
     covariances = jnp.mean(jnp.fft.irfft(jnp.abs(spectrum) ** 2, 2 * n)[:, :n], axis=0) / n
     correlations = 1 - (within * (n - 1) / n - covariances) / total
     pairs = correlations[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
-    positive = jnp.cumprod(pairs > 0)  # Geyer: sums of two are positive, until there is only noise
+    positive = jnp.cumprod(pairs > 0)  # Geyer: pair sums are positive until noise dominates
     return jnp.sqrt(total / within), chains * n / (2 * jnp.sum(pairs * positive) - 1)
 
 
 def draw_picture(path: Path, draws: dict[str, np.ndarray]) -> None:
-    """The chains of the spread, what the schools learn, and the funnel that makes the model hard."""
+    """Plot traces of the spread, the posterior of the schools, and the funnel that makes sampling hard."""
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,9 +1,9 @@
-"""A neural ODE: the laws of a pendulum with friction, learnt from what was seen of it.
+"""A neural ODE: learn the motion of a pendulum with friction from observations.
 
 The right-hand side of a differential equation is a small network. `odeint` solves it between observations, and its
 gradient solves the adjoint equation backwards (Chen et al., Neural Ordinary Differential Equations, 2018). Each
-observation is the start of a short piece; `vmap` solves all pieces at once. Then the network goes on for twice as
-long as anything it saw, from a start it never saw.
+observation starts a short piece, and `vmap` solves all pieces at once. In the end the network predicts a motion from a
+new start, for twice as long as the observed motions.
 
     python examples/neural_ode.py
 """
@@ -30,37 +30,37 @@ init_network, network = stax.serial(stax.Dense(32), stax.Tanh, stax.Dense(32), s
 
 
 def pendulum(state: Array, t: Array) -> Array:
-    """The truth: angle and angular velocity change by velocity, and by gravity and friction."""
+    """Return the time derivative of angle and angular velocity, by gravity and friction."""
     angle, velocity = state
     return jnp.stack([velocity, -4.0 * jnp.sin(angle) - 0.25 * velocity])
 
 
 def learnt(state: Array, t: Array, params: Any) -> Array:
-    """What the network makes of it."""
+    """Return the derivative that the network predicts."""
     return network(params, state)
 
 
 @corejax.jit
 def observe(key: Array, starts: Array, times: Array, noise: float) -> Array:
-    """What is seen of pendulums from each start, of shape (starts, times, 2)."""
+    """Return noisy observations of a pendulum from each start, of shape (starts, times, 2)."""
     states = corejax.vmap(lambda start: odeint(pendulum, start, times, rtol=1e-6, atol=1e-6))(starts)
     return states + noise * random.normal(key, states.shape)
 
 
 @corejax.jit
 def predict(params: Any, start: Array, times: Array) -> Array:
-    """The learnt motion from a start, of shape (times, 2)."""
+    """Return the predicted motion from a start, of shape (times, 2)."""
     return odeint(learnt, start, times, params, rtol=1e-5, atol=1e-5)
 
 
 def pieces_of(paths: np.ndarray, length: int) -> np.ndarray:
-    """Every `length` consecutive observations of every path: shape (pieces, length, 2)."""
+    """Return all runs of `length` consecutive observations of all paths, of shape (pieces, length, 2)."""
     windows = np.lib.stride_tricks.sliding_window_view(paths, length, axis=1)
     return np.moveaxis(windows, -1, 2).reshape(-1, length, paths.shape[-1])
 
 
 def loss(params: Any, pieces: Array, times: Array) -> Array:
-    """Mean square of how far the learnt motion is off, where it begins at each piece's first observation."""
+    """Return the mean squared error of the predicted motions that start at the first observation of each piece."""
 
     def solution(start: Array) -> Array:
         return odeint(learnt, start, times, params, rtol=1e-3, atol=1e-3)
@@ -69,7 +69,7 @@ def loss(params: Any, pieces: Array, times: Array) -> Array:
 
 
 def make_step(steps: int, rate: float) -> tuple[Any, Any, Any]:
-    """The optimiser's first state, one compiled step, and how to get the parameters out of a state."""
+    """Return functions that create the optimiser's state, run one step, and get the parameters from a state."""
     opt_init, opt_update, get_params = optimizers.adam(lambda i: 0.5 * rate * (1 + jnp.cos(math.pi * i / steps)))
 
     @corejax.jit
@@ -81,7 +81,7 @@ def make_step(steps: int, rate: float) -> tuple[Any, Any, Any]:
 
 
 def draw(path: Path, seen: Any, truth: Any, guess: np.ndarray, field: Any) -> None:
-    """The motion from a new start, beyond what was seen, and the learnt field beside the true one."""
+    """Plot the motion from a new start, and the learnt vector field with the observations."""
     import matplotlib
 
     matplotlib.use("agg")

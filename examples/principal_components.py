@@ -1,9 +1,9 @@
-"""Principal components of handwritten digits, by the singular value decomposition, and what they are good for.
+"""Principal components of handwritten digits by singular value decomposition, with three applications.
 
-The components of all images give a map of them; those of each digit alone, found for all ten at once with `vmap`,
-span subspaces to which new images are compared (Watanabe et al., Evaluation and selection of variables in pattern
-recognition, 1967). A randomised decomposition finds the first components from a few products with the data (Halko,
-Martinsson and Tropp, Finding Structure with Randomness, 2011, algorithm 4.4).
+The first two components of all images give a map of the digits. The components of each digit, computed for all ten at
+once with `vmap`, span subspaces, and a new image is classified by the nearest one (Watanabe et al., Evaluation and
+selection of variables in pattern recognition, 1967). A randomised decomposition computes the first components from a
+few products with the data (Halko, Martinsson and Tropp, Finding Structure with Randomness, 2011, algorithm 4.4).
 
     python examples/principal_components.py
 """
@@ -25,16 +25,16 @@ import corejax.numpy as jnp
 from corejax import Array, random
 
 SIDE = 8  # pixels
-COUNTS = (2, 5, 10, 20, 40)  # components, in the picture
+COUNTS = (2, 5, 10, 20, 40)  # numbers of components in the picture
 
 
 class Components(NamedTuple):
-    """What images are made of.
+    """Principal components of a set of images.
 
     Attributes:
         mean: the mean image, of shape (pixels,).
-        directions: orthonormal, one in each row, the most important first, of shape (components, pixels).
-        variances: of the images along them, of shape (components,).
+        directions: orthonormal rows, the most important first, of shape (components, pixels).
+        variances: variances of the images along the directions, of shape (components,).
     """
 
     mean: Array
@@ -43,7 +43,7 @@ class Components(NamedTuple):
 
 
 def principal_components(images: Array) -> Components:
-    """All components of images of shape (n, pixels)."""
+    """Return all components of images of shape (n, pixels)."""
     mean = jnp.mean(images, axis=0)
     _, values, directions = jnp.linalg.svd(images - mean, full_matrices=False)
     return Components(mean, directions, values**2 / (len(images) - 1))
@@ -51,7 +51,10 @@ def principal_components(images: Array) -> Components:
 
 @functools.partial(corejax.jit, static_argnames=("count", "spare", "powers"))
 def randomized(key: Array, images: Array, count: int, spare: int = 8, powers: int = 2) -> Components:
-    """The first `count` components, from products of the data with random vectors; `powers` sharpens them."""
+    """Return the first `count` components, computed from products of the data with random vectors.
+
+    Each of the `powers` iterations makes the result more accurate.
+    """
     mean = jnp.mean(images, axis=0)
     centred = images - mean
     basis, _ = jnp.linalg.qr(centred @ random.normal(key, (images.shape[1], count + spare)))
@@ -62,30 +65,30 @@ def randomized(key: Array, images: Array, count: int, spare: int = 8, powers: in
 
 
 def encode(components: Components, images: Array, count: int) -> Array:
-    """Coordinates of images along the first `count` components, of shape (n, count)."""
+    """Return the coordinates of images along the first `count` components, of shape (n, count)."""
     return (images - components.mean) @ components.directions[:count].T
 
 
 def decode(components: Components, codes: Array) -> Array:
-    """The images that coordinates stand for."""
+    """Return the images with the given coordinates."""
     return components.mean + codes @ components.directions[: codes.shape[-1]]
 
 
 def distance(components: Components, images: Array, count: int) -> Array:
-    """How far each image is from what the first `count` components can make of it, of shape (n,)."""
+    """Return the distance of each image from its projection to the first `count` components, of shape (n,)."""
     return jnp.linalg.norm(images - decode(components, encode(components, images, count)), axis=-1)
 
 
 @functools.partial(corejax.jit, static_argnames="count")
 def classify(by_class: Array, images: Array, count: int) -> Array:
-    """The class whose components make the image best; `by_class` of shape (classes, n, pixels)."""
+    """Return the class with the nearest subspace for each image; `by_class` has shape (classes, n, pixels)."""
     components = corejax.vmap(principal_components)(by_class)
     return jnp.argmin(corejax.vmap(lambda c: distance(c, images, count))(components), axis=0)
 
 
 @functools.partial(corejax.jit, static_argnames="counts")
 def influence(images: Array, counts: tuple[int, ...]) -> Array:
-    """How much each pixel moves the share of variance that the first components have, of shape (counts, pixels)."""
+    """Return how strongly each pixel affects the variance explained by the first components: (counts, pixels)."""
 
     def shares(images: Array) -> Array:
         variances = principal_components(images).variances
@@ -95,7 +98,7 @@ def influence(images: Array, counts: tuple[int, ...]) -> Array:
 
 
 def load(seed: int, test_share: float = 0.2) -> tuple[np.ndarray, ...]:
-    """Images of shape (10, n, pixels) to learn from, as many of each digit, and others with labels to test with."""
+    """Load training images of shape (10, n, pixels), the same number of each digit, and test images with labels."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32)
     order = np.random.default_rng(seed).permutation(len(labels))
@@ -106,7 +109,7 @@ def load(seed: int, test_share: float = 0.2) -> tuple[np.ndarray, ...]:
 
 
 def draw(path: Path, components: Components, by_class: np.ndarray, moving: np.ndarray) -> None:
-    """The map, the components, images from fewer and fewer numbers, and which pixels matter."""
+    """Plot the map, the components, reconstructions from several numbers of components, and relevant pixels."""
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,9 +1,9 @@
-"""A small transformer shared out over devices: its texts over one axis of a mesh, its matrices over the other.
+"""A small transformer sharded over devices: the texts over one axis of a mesh, the matrices over the other.
 
-Of the two matrices of a layer the first is split by columns and the second by rows (Shoeybi et al., Megatron-LM, 2019):
-what lies between them never leaves its device, and one sum over "model" after the second makes the layer whole. Each
-place along "data" has texts of its own, and their gradients are summed. The program says where arguments are and
-nothing else; XLA's partitioner finds the sums, and they are counted here, and beside what the paper says.
+The first matrix of a layer is split by columns and the second by rows (Shoeybi et al., Megatron-LM, 2019), so that the
+values between them stay on their device, and one sum over "model" after the second completes the layer. Each
+coordinate of "data" has its own texts, and the gradients are summed. The program only declares the shardings of its
+arguments. XLA's partitioner inserts the collectives; they are counted and compared with a calculation by hand.
 
     python examples/sharded_transformer.py --devices 8
 """
@@ -29,7 +29,7 @@ Params = dict[str, Any]
 
 
 class Sizes(NamedTuple):
-    """Of a model and what it learns from: heads are split over "model", texts over "data"."""
+    """Sizes of a model and of a batch; heads are split over "model", texts over "data"."""
 
     letters: int
     width: int
@@ -39,11 +39,11 @@ class Sizes(NamedTuple):
     batch: int
 
 
-# -- the model: as for one device ----------------------------------------------------------------------------------
+# -- the model, written as for one device --------------------------------------------------------------------------
 
 
 def shapes(sizes: Sizes) -> Params:
-    """Of the parameters; those of the blocks are stacked."""
+    """Return the shapes of the parameters; the parameters of the blocks are stacked."""
     letters, width, blocks, heads = sizes[:4]
     return {
         "letters": (letters, width),
@@ -60,7 +60,7 @@ def shapes(sizes: Sizes) -> Params:
 
 
 def init(rng: np.random.Generator, sizes: Sizes) -> Params:
-    """Parameters to begin with."""
+    """Initialise the parameters."""
 
     def drawn(name: str, shape: tuple[int, ...]) -> np.ndarray:
         if name.startswith("norm"):
@@ -74,12 +74,12 @@ def init(rng: np.random.Generator, sizes: Sizes) -> Params:
 
 
 def normalized(x: Array, scale: Array) -> Array:
-    """Each vector with a root mean square of 1, then scaled."""
+    """Normalise each vector to a root mean square of 1, and scale it."""
     return scale * x / jnp.sqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6)
 
 
 def block(x: Array, params: Params) -> Array:
-    """One block; x of shape (batch, length, width)."""
+    """Apply one block to `x` of shape (batch, length, width)."""
     q, k, v = jnp.moveaxis(jnp.einsum("blw,wkhs->bklhs", normalized(x, params["norms"][0]), params["attention"]), 1, 0)
     near = jnp.einsum("blhs,bmhs->bhlm", q, k) / math.sqrt(q.shape[-1])
     seen = jnp.tril(jnp.ones(near.shape[-2:], bool))
@@ -89,7 +89,7 @@ def block(x: Array, params: Params) -> Array:
 
 
 def loss(params: Params, texts: Array) -> Array:
-    """How much each next character surprises the model, in bits; texts int32 of shape (batch, length + 1)."""
+    """Return the mean cross entropy of the next character, in bits; texts is int32 of shape (batch, length + 1)."""
     known = params["letters"][texts[:, :-1]]
     x, _ = lax.scan(lambda x, layer: (block(x, layer), None), known, params["blocks"])
     chances = nn.log_softmax(normalized(x, params["norm"]) @ params["scores"])
@@ -97,7 +97,7 @@ def loss(params: Params, texts: Array) -> Array:
 
 
 def step(state: Params, texts: Array) -> tuple[Params, Array]:
-    """One step of Adam; the state is the parameters, and running means of their gradients and of the squares."""
+    """Run one step of Adam; the state has the parameters, and running means of gradients and squared gradients."""
     value, gradient = corejax.value_and_grad(loss)(state["params"], texts)
     count = state["count"] + 1
     mean = corejax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["mean"], gradient)
@@ -110,12 +110,12 @@ def step(state: Params, texts: Array) -> tuple[Params, Array]:
 
 
 def begun(params: Params) -> Params:
-    """A state to begin with."""
+    """Return the optimiser's state before the first step."""
     zeros = corejax.tree.map(np.zeros_like, params)
     return {"params": params, "mean": zeros, "square": zeros, "count": np.float32(0)}
 
 
-# -- who has what --------------------------------------------------------------------------------------------------
+# -- shardings -----------------------------------------------------------------------------------------------------
 
 WHERE: Params = {
     "letters": P(),
@@ -132,14 +132,14 @@ WHERE: Params = {
 
 
 def shardings(mesh: Any) -> tuple[Params, NamedSharding]:
-    """Where the state is, and where the texts are."""
+    """Return the shardings of the state and of the texts."""
     params = corejax.tree.map(lambda spec: NamedSharding(mesh, spec), WHERE, is_leaf=lambda x: isinstance(x, P))
     alone = NamedSharding(mesh, P())
     return {"params": params, "mean": params, "square": params, "count": alone}, NamedSharding(mesh, P("data"))
 
 
 def lowered(mesh: Any, sizes: Sizes) -> Any:
-    """The step for a mesh, lowered without a single number: its devices need not be there."""
+    """Lower the step for a mesh from shapes alone; the devices of the mesh need not exist."""
     state, texts = shardings(mesh)
 
     def typed(shape: tuple[int, ...], sharding: Any) -> Any:
@@ -151,11 +151,11 @@ def lowered(mesh: Any, sizes: Sizes) -> Any:
     return corejax.jit(step, donate_argnums=0, out_shardings=(state, state["count"])).lower(given, words)
 
 
-# -- what it should cost -------------------------------------------------------------------------------------------
+# -- expected costs ------------------------------------------------------------------------------------------------
 
 
 class Costs(NamedTuple):
-    """Of one step on each device: how many sums, and bytes."""
+    """Costs of one step on each device: number of sums, bytes sent, and bytes of memory."""
 
     over_model: int
     over_model_bytes: int
@@ -165,14 +165,15 @@ class Costs(NamedTuple):
 
 
 def costs(sizes: Sizes, data: int, model: int) -> Costs:
-    """By pencil, from the sizes alone.
+    """Calculate the costs from the sizes.
 
-    Over "model" the results of attention and of the two-layer network are summed, going forward, and the gradients of
-    what went into them, going back: for each block 4 times a vector for each place in the texts. Over "data" the
-    gradient of each parameter is summed, and the loss. The state is three numbers for each parameter, and a count.
-    Temporary are the gradients, and what derivatives are made of: of each block, for each place 3 vectors, 12 of which
-    a device has its part, 2 numbers and one a head; for each pair of places a number a head. For the block at work its
-    gradients, for each place 8 vectors and 16 of which a device has its part, and for each pair 2 numbers a head.
+    Sums over "model" add the results of attention and of the two-layer network in the forward pass, and the gradients
+    of their inputs in the backward pass: 4 vectors per block and position. Sums over "data" add the gradient of each
+    parameter, and the loss. The state has three numbers per parameter, and a count. Temporary memory holds the
+    gradients and the residuals. The residuals of each block are, per position, 3 vectors, 12 vectors that are split
+    over devices, 2 numbers, and one number per head; per pair of positions, one number per head. The block that is
+    being differentiated also needs its gradients; per position 8 vectors and 16 split vectors; and per pair of
+    positions 2 numbers per head.
     """
     letters, width, blocks, heads, length, texts = sizes
     places = texts // data * length
@@ -190,7 +191,7 @@ def costs(sizes: Sizes, data: int, model: int) -> Costs:
 
 
 def measured(compiled: Any) -> Costs:
-    """The same of a compiled step: what the partitioner made, and what XLA says of memory."""
+    """Return the costs of a compiled step, from its collectives and XLA's memory analysis."""
     found, memory = corejax.debug.collectives(compiled), compiled.memory_analysis()
     over_model, over_data = found.of("all-reduce", "model"), found.of("all-reduce", "data")
     if len(over_model) + len(over_data) != len(found):
@@ -204,7 +205,7 @@ def measured(compiled: Any) -> Costs:
 
 
 def batches(sizes: Sizes, steps: int, rng: np.random.Generator) -> tuple[list[np.ndarray], int]:
-    """Texts to learn from, and how many different characters there are."""
+    """Return training texts, and the number of different characters."""
     text = LICENSE.read_text()
     alphabet = "".join(sorted(set(text)))
     numbers = np.array([alphabet.index(c) for c in text], np.int32)
@@ -213,7 +214,7 @@ def batches(sizes: Sizes, steps: int, rng: np.random.Generator) -> tuple[list[np
 
 
 def learn(call: Any, state: Params, given: list[Any]) -> tuple[Params, list[float]]:
-    """The last state, and how surprised each step was."""
+    """Return the last state, and the loss of each step."""
     losses = []
     for texts in given:
         state, value = call(state, texts)
@@ -222,7 +223,7 @@ def learn(call: Any, state: Params, given: list[Any]) -> tuple[Params, list[floa
 
 
 def table(pencil: Costs, found: Costs) -> Table:
-    """Both, side by side."""
+    """Return a table with the calculated and the measured costs."""
     made = Table("on each device, a step", "by hand", "in the program")
     rows = (
         'sums over "model"',
@@ -239,7 +240,7 @@ def table(pencil: Costs, found: Costs) -> Table:
 
 
 def draw_parts(panel: Any, name: str, array: Array) -> None:
-    """The parts of a matrix, each with the devices that have it."""
+    """Draw the shards of a matrix, each labelled with its devices."""
     from matplotlib import colormaps, patches
 
     held: dict[Any, list[int]] = {}
@@ -256,7 +257,7 @@ def draw_parts(panel: Any, name: str, array: Array) -> None:
 
 
 def draw(path: Path, state: Params, texts: Array, alone: list[float], shared: list[float]) -> None:
-    """Which devices have which parts of a few arrays, and what one device and all of them learn."""
+    """Plot the shards of a few arrays, and the losses on one device and on all devices."""
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,8 +1,8 @@
 """A small transformer that learns to write this repository's licence, character by character.
 
-Blocks of attention and a two-layer network on a residual stream, normalised before each (Vaswani et al., Attention Is
-All You Need, 2017; Xiong et al., On Layer Normalization in the Transformer Architecture, 2020). The blocks'
-parameters are stacked, and `lax.scan` goes through them; the whole step, Adam too, is one compiled program.
+Each block is attention and a two-layer network with residual connections, and normalises before both (Vaswani et al.,
+Attention Is All You Need, 2017; Xiong et al., On Layer Normalization in the Transformer Architecture, 2020). The
+blocks' parameters are stacked, and `lax.scan` loops over them. A whole step, including Adam, is one compiled program.
 
     python examples/transformer.py
 """
@@ -29,11 +29,11 @@ from corejax.example_libraries import optimizers
 LICENSE = Path(__file__).resolve().parents[1] / "LICENSE"
 Params = dict[str, Any]
 
-# -- the model: one text of some length ----------------------------------------------------------------------------
+# -- the model, for one text ---------------------------------------------------------------------------------------
 
 
 def init(key: Array, letters: int, width: int = 64, blocks: int = 2) -> Params:
-    """Parameters for texts of `letters` different characters."""
+    """Initialise the parameters for texts of `letters` different characters."""
     keys = iter(random.split(key, 6))
 
     def dense(*shape: int) -> Array:
@@ -54,14 +54,14 @@ def init(key: Array, letters: int, width: int = 64, blocks: int = 2) -> Params:
 
 
 def normalized(x: Array, scale: Array) -> Array:
-    """Each vector with a root mean square of 1, then scaled."""
+    """Normalise each vector to a root mean square of 1, and scale it."""
     return scale * x / jnp.sqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6)
 
 
 def turned(x: Array) -> Array:
-    """Each place's vectors, turned by an angle that grows with the place; x of shape (length, heads, size).
+    """Rotate the vectors of each position by an angle proportional to the position; x has shape (length, heads, size).
 
-    So products of two of them depend on their distance (Su et al., RoFormer, 2021).
+    The product of two rotated vectors depends on their distance (Su et al., RoFormer, 2021).
     """
     length, _, size = x.shape
     angles = jnp.arange(length)[:, None, None] / 100 ** (2 * jnp.arange(size // 2) / size)
@@ -71,7 +71,7 @@ def turned(x: Array) -> Array:
 
 
 def block(x: Array, params: Params, heads: int = 4) -> Array:
-    """One block: what each place of `x`, of shape (length, width), takes from the places up to it, and makes of it."""
+    """Apply one block to `x` of shape (length, width): causal self-attention, then the two-layer network."""
     length, width = x.shape
     q, k, v = jnp.split(normalized(x, params["norms"][0]) @ params["attention"], 3, axis=-1)
     q, k, v = (a.reshape(length, heads, width // heads) for a in (q, k, v))
@@ -81,7 +81,7 @@ def block(x: Array, params: Params, heads: int = 4) -> Array:
 
 
 def scores(params: Params, text: Array) -> Array:
-    """Log-odds of the character after each place, up to a constant; text int32 of shape (length,)."""
+    """Return unnormalised log-probabilities of the character after each position; text is int32 of shape (length,)."""
     x, _ = lax.scan(lambda x, layer: (block(x, layer), None), params["letters"][text], params["blocks"])
     return normalized(x, params["norm"]) @ params["scores"]
 
@@ -90,13 +90,13 @@ def scores(params: Params, text: Array) -> Array:
 
 
 def loss(params: Params, texts: Array) -> Array:
-    """How much each next character surprises the model, in bits; texts of shape (batch, length + 1)."""
+    """Return the mean cross entropy of the next character, in bits; texts has shape (batch, length + 1)."""
     chances = nn.log_softmax(corejax.vmap(scores, in_axes=(None, 0))(params, texts[:, :-1]))
     return -jnp.mean(jnp.take_along_axis(chances, texts[:, 1:, None], axis=-1)) / math.log(2)
 
 
 def make_step(steps: int, rate: float) -> tuple[Any, Any, Any]:
-    """The optimiser's first state, one compiled step, and how to get the parameters out of a state."""
+    """Return functions that create the optimiser's state, run one step, and get the parameters from a state."""
     opt_init, opt_update, get_params = optimizers.adam(
         lambda i: rate * jnp.minimum((i + 1) / 20, 1 - i / steps), b2=0.98
     )
@@ -116,7 +116,7 @@ def make_step(steps: int, rate: float) -> tuple[Any, Any, Any]:
 
 @functools.partial(corejax.jit, static_argnames="count")
 def write(params: Params, key: Array, text: Array, count: int, temperature: float = 0.5) -> Array:
-    """`count` characters after `text`, whose length stays: each is drawn, and the first one is dropped for it."""
+    """Sample `count` characters after `text`; each is appended to the context, and the first character is dropped."""
 
     def one(text: Array, key: Array) -> tuple[Array, Array]:
         letter = random.categorical(key, scores(params, text)[-1] / temperature)
@@ -126,13 +126,13 @@ def write(params: Params, key: Array, text: Array, count: int, temperature: floa
 
 
 def encode(text: str) -> tuple[np.ndarray, str]:
-    """The characters' numbers, and which character each number is."""
+    """Return the text as character numbers, and the alphabet that they index."""
     alphabet = "".join(sorted(set(text)))
     return np.array([alphabet.index(c) for c in text], np.int32), alphabet
 
 
 def draw(path: Path, losses: np.ndarray, simple: float, sample: str) -> None:
-    """The loss while learning, and what was written in the end."""
+    """Plot the loss, and show the sampled text."""
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,7 +1,7 @@
 """Print the path of a working Python of a given version, or nothing: `python3 tools/find_python.py 3.13`.
 
-Looks along PATH, then among pyenv's versions. Each candidate is run, since pyenv puts names on PATH that only
-say "not selected here".
+The search covers PATH, then the versions of pyenv. Each candidate is run, because pyenv puts commands on PATH that
+only print that the version is not selected.
 """
 
 import glob
@@ -11,12 +11,14 @@ import sys
 
 
 def on_path(version):
+    """Yield candidate paths in the directories of PATH."""
     for directory in os.environ.get("PATH", "").split(os.pathsep):
         yield os.path.join(directory, "python" + version)
         yield os.path.join(directory, "python3")
 
 
 def of_pyenv(version):
+    """Yield candidate paths among the versions of pyenv, the newest patch release first."""
     try:
         root = subprocess.check_output(["pyenv", "root"], stderr=subprocess.DEVNULL, text=True).strip()
     except (OSError, subprocess.CalledProcessError):
@@ -27,12 +29,13 @@ def of_pyenv(version):
 
 
 def patch_release(prefix):
+    """Return the patch release of a directory such as `versions/3.12.4`, or -1 if it has none."""
     last = os.path.basename(prefix).split(".")[-1]
     return int(last) if last.isdigit() else -1
 
 
 def is_version(path, version):
-    """Whether `path` runs, is of this version, and can make environments."""
+    """Return whether `path` runs, has this version, and can create virtual environments."""
     if not os.access(path, os.X_OK):
         return False
     code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
@@ -44,6 +47,7 @@ def is_version(path, version):
 
 
 def main(version):
+    """Print the first working candidate."""
     for candidates in (on_path(version), of_pyenv(version)):
         for path in candidates:
             if is_version(path, version):

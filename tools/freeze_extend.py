@@ -147,7 +147,7 @@ class _Shown:
 
 
 def read(text: str) -> dict[str, str]:
-    """The lines of the file by what they are about."""
+    """Return the lines of the file, keyed by the name that each line describes."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return {_about(line): line for line in lines}
 

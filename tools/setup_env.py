@@ -1,9 +1,9 @@
-"""Make a virtual environment and install into it, saying on one line what goes on.
+"""Create a virtual environment and install into it, with the progress on one line.
 
     python3 tools/setup_env.py DIRECTORY ARGUMENTS-OF-PIP-INSTALL...
 
-Standard library only, and the syntax of older Pythons, so a too old one gets a sentence, no traceback.
-pip's own output goes to DIRECTORY/pip.log; its end is shown if pip fails.
+The program uses only the standard library and the syntax of older Pythons, so that a Python that is too old gets a
+message instead of a traceback. The output of pip goes to DIRECTORY/pip.log; its end is shown if pip fails.
 """
 
 import os
@@ -15,35 +15,38 @@ OLDEST = (3, 11)
 
 
 def say(text):
+    """Print a line of progress."""
     print("[setup] " + text, flush=True)
 
 
 def interpreter(directory):
-    """The environment's Python, on whatever system."""
+    """Return the path of the environment's Python, on Windows or elsewhere."""
     folder, name = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
     return os.path.join(directory, folder, name)
 
 
 def usable(directory):
-    """Whether there is an environment that still runs (it may have been moved, or its Python removed)."""
+    """Return whether the environment exists and runs (it may have been moved, or its Python removed)."""
     python = interpreter(directory)
     return os.path.exists(python) and subprocess.call([python, "-c", "import pip"], stderr=subprocess.DEVNULL) == 0
 
 
 def create(directory):
+    """Create the environment; exit with a message if that fails."""
     say(f"making {directory} with Python {sys.version.split()[0]}")
     if subprocess.call([sys.executable, "-m", "venv", "--clear", directory]) != 0:
         sys.exit("[setup] no environment could be made; on Debian and Ubuntu, install the package python3-venv")
 
 
 class Progress:
-    """One line that is rewritten on a terminal, a dot now and then elsewhere."""
+    """A progress line: rewritten at each step on a terminal, a dot every few steps elsewhere."""
 
     def __init__(self):
         self.on_terminal = sys.stdout.isatty()
         self.steps = 0
 
     def step(self, text):
+        """Show that a step has begun."""
         self.steps += 1
         if self.on_terminal:
             sys.stdout.write(f"\r\033[K[setup] {self.steps:3} {text[:80]}")
@@ -52,12 +55,13 @@ class Progress:
         sys.stdout.flush()
 
     def close(self):
+        """Clear or end the line."""
         sys.stdout.write("\r\033[K" if self.on_terminal else "\n" if self.steps else "")
         sys.stdout.flush()
 
 
 def install(directory, arguments, log_path):
-    """Run pip, in one go so that it resolves everything together; returns its exit status."""
+    """Run pip once, so that it resolves all requirements together, and return its exit status."""
     command = [interpreter(directory), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     environment = dict(os.environ, PYTHONUNBUFFERED="1", PIP_PROGRESS_BAR="off")
     progress = Progress()
@@ -75,6 +79,7 @@ def install(directory, arguments, log_path):
 
 
 def main(arguments):
+    """Create the environment if necessary, and install into it."""
     if sys.version_info < OLDEST:
         found = f"this is {sys.version.split()[0]} ({sys.executable})"
         sys.exit(f"[setup] corejax needs Python 3.11 or newer and {found}; name one: make PYTHON=python3.11 ...")

@@ -87,6 +87,7 @@ class ShapedArray:
     size: int
 
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
+        """Return the interned instance for the given fields."""
         try:
             aval = _interned.get((shape, dtype, weak_type))
         except TypeError:  # the shape is a list

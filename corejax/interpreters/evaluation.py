@@ -108,7 +108,8 @@ def run_impl(
 
     Args:
         rule: the rule, ready to run.
-        primitive, params: the application.
+        primitive: the primitive that is applied.
+        params: its parameters.
         operands: read-only NumPy arrays, or `Array`s for a rule that takes these.
         avals_out: types of the results; None if the primitive has no abstract-eval rule.
 

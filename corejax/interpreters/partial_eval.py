@@ -166,7 +166,7 @@ def _residual(x: Any, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal:
 def partial_eval_flat(
     fun: Callable[..., Sequence[Any]], known: Sequence[Any], avals: Sequence[ShapedArray | None], debug: Any = None
 ) -> tuple[Jaxpr, list[Any], list[Any], list[bool]]:
-    """Partially evaluate a flat function.
+    """Evaluate a flat function partially.
 
     Args:
         fun: the function.

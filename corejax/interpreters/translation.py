@@ -44,7 +44,9 @@ class TranslationContext(Protocol):
     platform: str
 
     @property
-    def in_elementwise(self) -> bool: ...
+    def in_elementwise(self) -> bool:
+        """Whether the decomposition of an elementwise primitive is being translated."""
+        ...
 
     def op(
         self,

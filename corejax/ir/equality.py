@@ -31,7 +31,8 @@ def same_jaxpr(
     A class with `only_for_derivatives = True` has parameters that do not affect the values that are computed.
 
     Args:
-        a, b: the programs.
+        a: a program.
+        b: the program to compare with it.
         scopes: whether the named scopes of equations have to agree as well.
         derivatives: whether to compare parameters that are only for derivatives. Programs that differ only in these
             compile to the same executable.

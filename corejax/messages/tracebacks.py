@@ -56,10 +56,10 @@ def api_boundary(fun: F) -> F:
 
 
 def frames_left_out() -> tuple[()]:
-    """Filter the traceback of the current exception, for a clause `except frames_left_out(): raise`; return `()`.
+    """Filter the traceback of the current exception, and return the empty tuple.
 
-    The clause matches no exception, so the exception propagates with the traceback that it has then. Python does not
-    add the frame with the clause again, so that this frame is removed as well.
+    Use it as `except frames_left_out(): raise`. The clause matches no exception, so the exception propagates with the
+    filtered traceback. Python does not add the frame with the clause again, so that this frame is removed as well.
     """
     error = sys.exc_info()[1]
     if isinstance(error, Exception) and config.traceback_filtering != "off":

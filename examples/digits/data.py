@@ -1,4 +1,4 @@
-"""The UCI handwritten digits that scikit-learn ships: 1,797 grey images of 8 by 8 pixels, by 43 people."""
+"""The UCI handwritten digits that scikit-learn ships: 1,797 grey images of 8 by 8 pixels, written by 43 people."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sklearn.datasets import load_digits
 
 
 class Split(NamedTuple):
-    """Images, float32 of shape `(n, 64)` with values from 0 to 1, and what they show, int32 of shape `(n,)`."""
+    """Images, float32 of shape `(n, 64)` with values from 0 to 1, and their labels, int32 of shape `(n,)`."""
 
     images: np.ndarray
     labels: np.ndarray
 
 
 def load(test_share: float = 0.2, seed: int = 0) -> tuple[Split, Split]:
-    """Images to learn from and images to test with, each digit in equal shares."""
+    """Load the images, and split them into training and test images, with the same share of each digit."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32)
     labels = labels.astype(np.int32)
@@ -29,9 +29,9 @@ def load(test_share: float = 0.2, seed: int = 0) -> tuple[Split, Split]:
 
 
 def minibatches(split: Split, size: int, rng: np.random.Generator) -> Split:
-    """One epoch in random order: images of shape `(steps, size, 64)`, labels `(steps, size)`.
+    """Return one epoch in random order: images of shape `(steps, size, 64)`, labels of shape `(steps, size)`.
 
-    The last few, which fill no batch, are left out; they are others in every epoch.
+    The remainder that does not fill a batch is dropped; it differs from epoch to epoch.
     """
     steps = len(split.labels) // size
     order = rng.permutation(len(split.labels))[: steps * size].reshape(steps, size)

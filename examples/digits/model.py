@@ -1,7 +1,7 @@
-"""A two-layer network and its training in plain functions: parameters are a pytree, nothing has state.
+"""A two-layer network and its training in plain functions: parameters are a pytree, and no object has state.
 
-Everything is written for one image. `vmap` makes it work on many, `grad` differentiates it, `lax.scan` runs the
-minibatches of an epoch, and `jit` compiles the lot into one XLA program.
+The functions are written for one image. `vmap` extends them to a batch, `grad` differentiates them, `lax.scan` loops
+over the minibatches of an epoch, and `jit` compiles everything into one XLA program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Params = Any
 
 
 def init(rng: np.random.Generator, pixels: int = 64, hidden: int = 256, classes: int = 10) -> Params:
-    """Weights drawn as He et al. (2015) do for rectified units; zero biases."""
+    """Initialise the weights as in He et al. (2015), and the biases with zeros."""
 
     def layer(inputs: int, outputs: int) -> Params:
         weights = rng.normal(0.0, np.sqrt(2 / inputs), (inputs, outputs)).astype(np.float32)
@@ -30,13 +30,13 @@ def init(rng: np.random.Generator, pixels: int = 64, hidden: int = 256, classes:
 
 
 def scores(params: Params, image: Any) -> Any:
-    """Log-odds of the ten digits, up to a constant."""
+    """Return unnormalised log-probabilities of the ten digits."""
     hidden = nn.relu(image @ params["hidden"]["weights"] + params["hidden"]["bias"])
     return hidden @ params["output"]["weights"] + params["output"]["bias"]
 
 
 def loss(params: Params, image: Any, label: Any) -> Any:
-    """Cross entropy: how much the right answer surprises the network, in nats."""
+    """Return the cross entropy of the label, in nats."""
     return -jnp.sum(nn.one_hot(label, 10) * nn.log_softmax(scores(params, image)))
 
 
@@ -45,24 +45,24 @@ def loss(params: Params, image: Any, label: Any) -> Any:
 
 @jit
 def predict(params: Params, images: Any) -> Any:
-    """The likeliest digit of each image."""
+    """Return the most likely digit of each image."""
     return jnp.argmax(vmap(scores, in_axes=(None, 0))(params, images), axis=-1)
 
 
 @jit
 def probabilities(params: Params, images: Any) -> Any:
-    """Probabilities of the ten digits for each image."""
+    """Return the probabilities of the ten digits for each image."""
     return nn.softmax(vmap(scores, in_axes=(None, 0))(params, images))
 
 
 def clipped_gradient(params: Params, images: Any, labels: Any, limit: float) -> tuple[Params, Any, Any]:
-    """Mean over the images of their own gradients, each shortened to a norm of at most `limit`.
+    """Average the gradients of the images, each clipped to a norm of at most `limit`.
 
-    So one odd image (a 7 that looks like a 1) pulls no harder than `limit`, whatever the others do: this needs the
-    gradient of every image by itself, which is what `vmap(grad(...))` gives.
+    An outlier, such as a 7 that looks like a 1, therefore has a bounded influence. Clipping needs the gradient of each
+    image separately, which `vmap(grad(...))` computes.
 
     Returns:
-        The mean, the loss of each image, and the norm of the gradient of each image.
+        The mean gradient, the loss of each image, and the norm of the gradient of each image.
     """
     losses, gradients = vmap(value_and_grad(loss), in_axes=(None, 0, 0))(params, images, labels)
     norms = jnp.sqrt(sum(vmap(jnp.vdot)(g, g) for g in tree_leaves(gradients)))
@@ -74,7 +74,7 @@ def clipped_gradient(params: Params, images: Any, labels: Any, limit: float) -> 
 
 
 class Adam(NamedTuple):
-    """State of the optimiser of Kingma and Ba (2015): step number, running means of gradients and of their squares."""
+    """State of Adam (Kingma and Ba, 2015): step number, running means of the gradients and of their squares."""
 
     step: Any
     mean: Params
@@ -82,13 +82,13 @@ class Adam(NamedTuple):
 
 
 def adam_init(params: Params) -> Adam:
-    """The state before the first step."""
+    """Return the state before the first step."""
     zeros = tree_map(jnp.zeros_like, params)
     return Adam(jnp.zeros(()), zeros, zeros)
 
 
 def adam_step(params: Params, state: Adam, gradient: Params, rate: float) -> tuple[Params, Adam]:
-    """One step downhill; each parameter moves by about `rate`."""
+    """Update the parameters and the state; each parameter changes by about `rate`."""
     step = state.step + 1
     mean = tree_map(lambda m, g: 0.9 * m + 0.1 * g, state.mean, gradient)
     square = tree_map(lambda s, g: 0.999 * s + 0.001 * g**2, state.square, gradient)
@@ -100,7 +100,7 @@ def adam_step(params: Params, state: Adam, gradient: Params, rate: float) -> tup
 
 
 class Report(NamedTuple):
-    """What happened in an epoch: mean loss, and which share of the images' gradients was shortened."""
+    """Statistics of an epoch: the mean loss, and the share of the gradients that were clipped."""
 
     loss: Any
     clipped: Any
@@ -108,7 +108,7 @@ class Report(NamedTuple):
 
 @jit
 def epoch(params: Params, state: Adam, images: Any, labels: Any, rate: Any, limit: Any) -> tuple[Params, Adam, Report]:
-    """One pass over minibatches of shapes `(steps, size, 64)` and `(steps, size)`."""
+    """Train for one epoch on minibatches of shapes `(steps, size, 64)` and `(steps, size)`."""
 
     def step(carry: tuple[Params, Adam], batch: tuple[Any, Any]) -> tuple[tuple[Params, Adam], Report]:
         params, state = carry

@@ -1,4 +1,4 @@
-"""A picture of test images with what the network takes them for."""
+"""A picture of test images with the predictions of the network."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ RIGHT, WRONG = "#1a7f37", "#cf222e"
 
 
 def save(path: Path, images: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, columns: int = 8) -> None:
-    """Every image that was taken for another digit, then those that the network was least sure of.
+    """Draw every misclassified image, then the images with the least confident predictions.
 
     Args:
-        path: where the PNG goes.
+        path: the PNG file to write.
         images: shape `(n, 64)`.
-        labels: the right digits, shape `(n,)`.
-        probabilities: the network's, shape `(n, 10)`.
-        columns: images beside each other.
+        labels: the correct digits, shape `(n,)`.
+        probabilities: the predicted probabilities, shape `(n, 10)`.
+        columns: number of images in a row.
     """
     guesses = probabilities.argmax(axis=1)
     confidence = probabilities.max(axis=1)

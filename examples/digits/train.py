@@ -1,9 +1,9 @@
 """Learn to read handwritten digits with corejax: jit, vmap, grad and scan on real data, in a few seconds.
 
 python examples/digits/train.py
-python examples/digits/train.py --devices 4      # each minibatch is shared out over four devices
+python examples/digits/train.py --devices 4      # each minibatch is sharded over four devices
 python examples/digits/train.py --processes 2    # and over two processes
-python examples/digits/train.py --checkpoint run # saved after each epoch; goes on where it was ended
+python examples/digits/train.py --checkpoint run # saves after each epoch, and resumes from there
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import corejax
 
-GOAL = 0.96  # of the test images
+GOAL = 0.96  # required accuracy on the test images
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=40, help="passes over the data (default 40)")
     parser.add_argument("--batch", type=int, default=32, help="images in a minibatch (default 32)")
@@ -48,12 +48,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def accuracy(params: model.Params, split: data.Split) -> float:
-    """Share of the images that are read rightly."""
+    """Return the share of the images that are classified correctly."""
     return float(np.mean(np.asarray(model.predict(params, split.images)) == split.labels))
 
 
 def learn(options: argparse.Namespace, train: data.Split, test: data.Split, console: Console) -> model.Params:
-    """Train a network, with a progress bar, and give its parameters."""
+    """Train a network, with a progress bar, and return its parameters."""
     rng = np.random.default_rng(options.seed)
     params = model.init(rng)
     state = model.adam_init(params)
@@ -94,13 +94,13 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
 
 
 def shared_out(batches: data.Split, mesh: corejax.sharding.Mesh) -> data.Split:
-    """Each minibatch over the devices of a mesh; a process keeps its own part."""
+    """Shard each minibatch over the devices of a mesh; each process keeps its own part."""
     sharding = corejax.NamedSharding(mesh, corejax.P(None, "data"))
     return data.Split(*[corejax.make_array_from_callback(x.shape, sharding, x.__getitem__) for x in batches])
 
 
 def several_processes(count: int, argv: Sequence[str]) -> int:
-    """Run this program in several processes, which find each other; the first one's output is shown."""
+    """Run this program in several connected processes; only the output of the first is shown."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -114,7 +114,7 @@ def several_processes(count: int, argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train, test, draw; the exit status says whether the goal was reached."""
+    """Train, test and draw; the exit status is 0 if the accuracy exceeds the goal."""
     given = list(sys.argv[1:] if argv is None else argv)
     options = arguments(given)
     if options.batch % (options.devices * options.processes):

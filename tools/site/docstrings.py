@@ -20,9 +20,10 @@ ITEM = re.compile(r"^((?:[*\w.]+)(?:, [*\w.]+)*):(?:\s+(.*)|)$", re.DOTALL)
 
 
 def docstring(value: Any) -> str:
-    """The docstring, without indentation: of an object its type's, if that is this project's or a plugin's.
+    """Return the docstring without indentation.
 
-    Of another project's function or class it is the first paragraph.
+    An object without a docstring of its own gets that of its type, if this project or a plugin defines the type. For a
+    function or class of another project, return the first paragraph only.
     """
     text = inspect.getdoc(value) or ""
     if inspect.ismodule(value):
@@ -35,12 +36,15 @@ def docstring(value: Any) -> str:
 
 
 def summary(value: Any) -> str:
-    """The first paragraph of the docstring as one line of Markdown, fit for the cell of a table."""
-    return escaped(" ".join(docstring(value).partition("\n\n")[0].split())).replace("|", "\\|")
+    """Return the first paragraph of the docstring as one line of Markdown that fits into a cell of a table."""
+    text = escaped(" ".join(docstring(value).partition("\n\n")[0].split()))
+    # In a code span Markdown neither ends a cell at `|` nor removes the backslash of an escape.
+    parts = re.split(r"(`+[^`]*`+)", text)
+    return "".join(part if i % 2 else part.replace("|", "\\|") for i, part in enumerate(parts))
 
 
 def escaped(text: str) -> str:
-    """`text` with what Markdown would take for HTML or emphasis made plain, outside of code spans."""
+    """Escape the characters outside of code spans that Markdown would read as HTML or emphasis."""
     parts = re.split(r"(`+[^`]*`+)", text)
     return "".join(
         part if i % 2 else re.sub(r"([<*])", r"\\\1", part).replace("\\<", "&lt;") for i, part in enumerate(parts)
@@ -48,12 +52,12 @@ def escaped(text: str) -> str:
 
 
 def _items(body: str) -> list[str]:
-    """The items of a section: a line that is not indented begins one."""
+    """Split a section into its items; each line that is not indented starts an item."""
     return [item for item in re.split(r"\n(?=\S)", textwrap.dedent(body).strip("\n")) if item.strip()]
 
 
 def _section(heading: str, body: str) -> str:
-    """A section: items `name: text` as a list, anything else as text."""
+    """Return a section as Markdown: items `name: text` become a list, anything else stays text."""
     title = f"**{HEADINGS[heading]}**"
     items = [ITEM.match(item) for item in _items(body)]
     if heading in ("Returns", "Yields") or not items or None in items:
@@ -73,7 +77,7 @@ def _text(text: str) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """A docstring, as `docstring` gives it, in Markdown."""
+    """Convert a docstring, as returned by `docstring`, to Markdown."""
     parts = SECTION.split(text)
     rendered = [_text(parts[0].strip())]
     rendered += [_section(heading, body) for heading, body in zip(parts[1::2], parts[2::2], strict=True)]

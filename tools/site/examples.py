@@ -28,15 +28,15 @@ BEGINS = "import numpy as np\nimport corejax\nimport corejax.numpy as jnp\nfrom 
 
 
 def file_of(namespace: str) -> pathlib.Path:
-    """The file with the examples of a namespace, which need not exist."""
+    """Return the path of the file with the examples of a namespace, which need not exist."""
     return FOLDER / f"{namespace or 'corejax'}.txt"
 
 
 def read(namespace: str) -> dict[str, str]:
-    """The examples of a namespace by name, without indentation.
+    """Return the examples of a namespace by name, without indentation.
 
     Raises:
-        ValueError: a name is there twice, or has no example.
+        ValueError: a name occurs twice, or has no example.
     """
     if not file_of(namespace).exists():
         return {}
@@ -53,7 +53,7 @@ def read(namespace: str) -> dict[str, str]:
 
 
 def environment(namespace: str) -> dict[str, Any]:
-    """What examples begin with: `corejax`, `np`, `jnp`, `lax`, `nn`, and the namespace by its last name."""
+    """Return the names that examples start with: `corejax`, `np`, `jnp`, `lax`, `nn`, and the namespace's last name."""
     from tools.site.namespaces import resolve
 
     names: dict[str, Any] = {"__name__": "example"}
@@ -64,7 +64,7 @@ def environment(namespace: str) -> dict[str, Any]:
 
 
 def _printed(statement: doctest.Example, names: dict[str, Any]) -> str:
-    """What a statement prints, as an interactive session shows it; of what it raises the class and the message."""
+    """Run a statement and return its output as an interactive session prints it, exceptions included."""
 
     def show(value: Any) -> None:
         if value is not None:
@@ -89,7 +89,7 @@ def same(shown: str, printed: str) -> bool:
 
 
 def failures(namespace: str, name: str, text: str) -> dict[int, str]:
-    """Runs an example; by line of its statements, what was printed where the example shows something else."""
+    """Run an example and return, by line, the output of each statement whose output differs from the example."""
     names = environment(namespace)
     statements = doctest.DocTestParser().get_examples(text, name)
     printed = {statement.lineno: (_printed(statement, names), statement.want) for statement in statements}
@@ -97,7 +97,7 @@ def failures(namespace: str, name: str, text: str) -> dict[int, str]:
 
 
 def corrected(text: str, printed: dict[int, str]) -> str:
-    """An example with what its statements did print."""
+    """Return an example with the output that its statements printed."""
     lines: list[str] = []
     for part in doctest.DocTestParser().parse(text):
         if isinstance(part, str):
@@ -138,7 +138,7 @@ def _complaints(namespace: str) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """The command; returns its exit status."""
+    """Run the command and return its exit status."""
     complaints: list[str] = []
     for namespace in (name.removeprefix("corejax").removeprefix(".") for name in arguments if name != "--write"):
         complaints += [f"{namespace or 'corejax'}: {name} has no example" for name in missing(namespace)]

@@ -15,7 +15,7 @@ _pages: dict[str, str] = {}
 
 
 def on_config(config: Any) -> None:
-    """Writes the reference and puts its pages where the navigation has its title."""
+    """Generate the reference and insert its pages into the navigation, below its title."""
     _pages.update(reference.pages())
     for entry in config.nav:
         if SECTION in entry:
@@ -28,13 +28,13 @@ def _title(path: str) -> str:
 
 
 def on_files(files: Any, config: Any) -> None:
-    """Adds the pages, which are no files."""
+    """Add the generated pages, which do not exist as files."""
     for path, text in _pages.items():
         files.append(File.generated(config, path, content=text))
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links to directories beside docs/ become their names: the site has no copy of them."""
+    """Replace links to directories outside of docs/ by their names, because the site has no copy of them."""
     if page.file.src_uri.count("/"):
         return markdown
     return OUTSIDE.sub(lambda found: f"{found[1]} (`{found[2]}`)" if found[2] not in found[1] else found[1], markdown)

@@ -49,7 +49,7 @@ class Public(NamedTuple):
 
 
 def kind_of(value: Any) -> str:
-    """What sort of thing a value is; callables that are no classes count as functions."""
+    """Return the kind of a value, such as "class"; callables that are not classes count as functions."""
     if isinstance(value, Primitive):
         return "primitive"
     if type(value).__name__ == "ScalarType" or isinstance(value, np.dtype):
@@ -64,12 +64,12 @@ def kind_of(value: Any) -> str:
 
 
 def methods(value: Any) -> list[str]:
-    """The names of what can be called of an object, without those that Python calls."""
+    """Return the names of the public methods of an object."""
     return [name for name in dir(value) if not name.startswith("_") and inspect.isroutine(getattr(value, name))]
 
 
 def resolve(namespace: str) -> Any:
-    """The module `corejax.NAMESPACE`; of the empty name `corejax`."""
+    """Return the module `corejax.NAMESPACE`, or `corejax` for the empty name."""
     found: Any = corejax
     for part in namespace.split(".") if namespace else ():
         found = getattr(found, part)
@@ -77,7 +77,7 @@ def resolve(namespace: str) -> Any:
 
 
 def is_namespace(value: Any) -> bool:
-    """Whether a value is a module with a file or with modules in it: those of `scipy.stats` have neither."""
+    """Return whether a value is a module with a file or with submodules; those of `scipy.stats` have neither."""
     return isinstance(value, types.ModuleType) and ("__file__" in vars(value) or "__path__" in vars(value))
 
 
@@ -88,7 +88,7 @@ def _facade() -> set[str]:
 
 
 def _own(namespace: str, module: Any) -> set[str]:
-    """What the module itself says is public; of one that says nothing, what its package defines."""
+    """Return the names in the module's `__all__`, or what its package defines if the module has no such list."""
     if namespace == "":
         return _facade()
     if namespace not in WITHOUT_LIST:
@@ -98,7 +98,7 @@ def _own(namespace: str, module: Any) -> set[str]:
 
 
 def _listed(namespace: str, module: Any) -> set[str]:
-    """The public names of a module, and those that plugins export into it."""
+    """Return the public names of a module, and the names that plugins export into it."""
     prefix = f"{namespace}." if namespace else ""
     offered = (name.removeprefix(prefix) for name in plugins.manager().offered() if name.startswith(prefix))
     names = _own(namespace, module).union(name.partition(".")[0] for name in offered)
@@ -106,7 +106,7 @@ def _listed(namespace: str, module: Any) -> set[str]:
 
 
 def names_of(namespace: str) -> list[Public]:
-    """The public names of a namespace that are no namespaces themselves, in alphabetical order."""
+    """Return the public names of a namespace, without namespaces inside it, in alphabetical order."""
     module = resolve(namespace)
     found = ((name, getattr(module, name)) for name in sorted(_listed(namespace, module), key=str.lower))
     return [Public(namespace, name, value, kind_of(value)) for name, value in found if not is_namespace(value)]

@@ -1,7 +1,9 @@
-"""Draws the pages' pictures again: python -m tools.site.pictures
+"""Draw the pictures of the pages again.
 
-Each page that shows `images/NAME.png` writes NAME.png as it runs; this runs it and copies the file to docs/images/. The
-page of the examples shows what the programs examples/NAME.py draw: these are run, which takes some minutes.
+    python -m tools.site.pictures
+
+Each page that shows `images/NAME.png` writes NAME.png when its code runs. This program runs the page and copies the
+file to docs/images/. The page of the examples shows the pictures of examples/NAME.py; running these takes minutes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ PICTURE = re.compile(r"\]\((?:\.\./)?images/([\w.-]+)\)")
 
 
 def draw(page: pathlib.Path) -> list[str]:
-    """Runs a page and copies its pictures; their names, none for a page without."""
+    """Run a page, copy its pictures, and return their names."""
     text = page.read_text()
     names = PICTURE.findall(text)
     if names and all((EXAMPLES / name).with_suffix(".py").exists() for name in names):
@@ -39,14 +41,14 @@ def draw(page: pathlib.Path) -> list[str]:
 
 
 def draw_example(picture: pathlib.Path) -> None:
-    """Runs the program of the picture's name; few colours make it a small file."""
+    """Run the example of the picture's name, and reduce the picture's colours to make the file small."""
     program = EXAMPLES / f"{picture.stem}.py"
     subprocess.run([sys.executable, program, "--output", picture], check=True, stdout=subprocess.DEVNULL)
     few_colours(picture)
 
 
 def few_colours(picture: pathlib.Path, count: int = 256) -> None:
-    """Writes a PNG again with a palette."""
+    """Rewrite a PNG with a palette of `count` colours."""
     with Image.open(picture) as image:
         reduced = image.convert("RGB").quantize(count, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     reduced.save(picture, optimize=True)

@@ -28,7 +28,7 @@ def page_name(namespace: str) -> str:
 
 
 def _plain_signature(value: Any) -> str:
-    """The parameters of a function without annotations, `(x, axis=0)`; empty where they are not known."""
+    """Return the signature without annotations, such as `(x, axis=0)`; empty if it is not known."""
     try:
         found = inspect.signature(value)
     except (ValueError, TypeError):
@@ -39,7 +39,7 @@ def _plain_signature(value: Any) -> str:
 
 
 def signature(public: Public) -> str:
-    """How a function or class is called, without annotations; one parameter a line if it is long."""
+    """Return the call signature without annotations, with one parameter a line if it is long."""
     if isinstance(public.value, enum.EnumType):
         return public.path
     arguments = _plain_signature(public.value)
@@ -63,7 +63,7 @@ def _joined_at_width(parts: list[str]) -> list[str]:
 
 
 def source(value: Any) -> str:
-    """The file and line where a function or class is written; empty for what has none, or is not of this repository."""
+    """Return the file and line of a function or class; empty if it has none or lies outside of this repository."""
     value = inspect.unwrap(value) if inspect.isroutine(value) else value
     try:
         path, line = inspect.getsourcefile(value), inspect.getsourcelines(value)[1]
@@ -75,7 +75,7 @@ def source(value: Any) -> str:
 
 
 def _methods(value: type) -> str:
-    """The public methods and properties of a class with a line on each; the members of an enumeration."""
+    """List the public methods and properties of a class with their summaries, or the members of an enumeration."""
     if isinstance(value, enum.EnumType):
         return "**Members**\n\n" + ", ".join(f"`{name}`" for name in value.__members__)
     lines = []
@@ -88,7 +88,7 @@ def _methods(value: type) -> str:
 
 
 def _calls(value: Any) -> str:
-    """What can be called of an object, with a line on each."""
+    """List the methods of an object with their summaries."""
     lines = []
     for name in namespaces.methods(value):
         found = getattr(value, name)
@@ -98,12 +98,12 @@ def _calls(value: Any) -> str:
 
 
 def anchor(public: Public) -> str:
-    """The identifier of a name's entry on its page."""
+    """Return the identifier of a name's entry on its page."""
     return public.path
 
 
 def link(public: Public, here: str) -> str:
-    """A link to a name's entry, from the page of the namespace `here`."""
+    """Return a link to a name's entry, from the page of the namespace `here`."""
     page = "" if public.namespace == here else page_name(public.namespace).partition("/")[2]
     return f"[`{public.path}`]({page}#{anchor(public)})"
 
@@ -129,7 +129,7 @@ def _alias_line(public: Public, original: Public) -> str:
 
 
 def _table(title: str, members: list[Public]) -> str:
-    """A table of names that have no entry of their own."""
+    """Return a table of the names that have no entry of their own."""
     if not members:
         return ""
     rows = "\n".join(f"| <a id='{anchor(public)}'></a>`{public.name}` | {_about(public)} |" for public in members)
@@ -153,7 +153,7 @@ def _index(members: list[Public]) -> str:
 
 
 def page(namespace: str) -> str:
-    """The page of a namespace, in Markdown."""
+    """Return the page of a namespace, in Markdown."""
     first, members = namespaces.originals(), namespaces.names_of(namespace)
     found = examples.read(namespace)
     aliases = [p for p in members if id(p.value) in first and first[id(p.value)] != p]
@@ -173,7 +173,7 @@ def page(namespace: str) -> str:
 
 
 def overview(spaces: list[str]) -> str:
-    """The first page of the reference: the namespaces with a line on each, and what examples begin with."""
+    """Return the first page of the reference: the namespaces with their summaries, and the imports of all examples."""
     rows = "\n".join(
         f"| [`{'corejax.' + name if name else 'corejax'}`]({page_name(name).partition('/')[2]}) "
         f"| {docstrings.summary(namespaces.resolve(name))} |"

@@ -1,7 +1,7 @@
-"""The C kernel; everything else about the distribution is in pyproject.toml.
+"""Build the optional C kernel; pyproject.toml has the rest of the configuration.
 
-It is optional: where there is no compiler, the distribution installs without it and NumPy does its work, slowly. It
-uses the stable ABI, so that one wheel for a platform serves every Python from 3.11 on.
+Without a compiler the distribution installs without the kernel, and NumPy computes the recurrence, more slowly. The
+kernel uses the stable ABI, so that one wheel per platform works with Python 3.11 and newer.
 """
 
 from setuptools import Extension, setup

@@ -1,6 +1,6 @@
-"""Time the recurrence as its rules come in, one after the other: `python steps.py` prints the table of README.md.
+"""Time the recurrence as rules are added one by one: `python steps.py` prints the table of README.md.
 
-Each row is a primitive of its own, which has the rules of the row above it and one more.
+Each row is a separate primitive, with the rules of the row above it and one more.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from corejax.extend import Primitive, jvp_rules, transpose_rules, vmap_rules, xl
 from corejax_linear_recurrence import kernels, recurrence, translations
 
 LENGTH, BATCH = 2_000, 64
-SECONDS = 0.2  # of each measurement, of which there are five
+SECONDS = 0.2  # duration of each of the five measurements
 
 
 def primitives() -> dict[str, Primitive]:
-    """What was added -> the primitive."""
+    """Return the primitives, keyed by the rule that was added."""
     rules: list[Callable[[Primitive], Any]] = [
         lambda p: vmap_rules.register(p, rebound(recurrence._vmap, p)),
         lambda p: (
@@ -45,12 +45,12 @@ def primitives() -> dict[str, Primitive]:
 
 
 def rebound(rule: Any, primitive: Primitive) -> Callable[..., Any]:
-    """A rule of the plugin as it would be if this were the plugin's primitive."""
+    """Copy a rule of the plugin, with the primitive that it binds replaced."""
     return FunctionType(rule.__code__, {**vars(recurrence), "recurrence_p": primitive})
 
 
 def uses(p: Primitive) -> dict[str, Callable[..., Any]]:
-    """Column -> what is timed."""
+    """Return the functions to time, keyed by column."""
 
     def apply(a: Any, x: Any) -> Any:
         return p.bind(a, x, reverse=False)
@@ -64,7 +64,7 @@ def uses(p: Primitive) -> dict[str, Callable[..., Any]]:
 
 
 def milliseconds(f: Callable[..., Any], *args: Any) -> str:
-    """The best of several calls."""
+    """Return the time of the fastest of several calls, in milliseconds."""
     try:
         np.asarray(f(*args))
     except NotImplementedError:
@@ -76,7 +76,7 @@ def milliseconds(f: Callable[..., Any], *args: Any) -> str:
 
 def main() -> None:
     """Print the table."""
-    warnings.simplefilter("ignore", corejax.errors.DerivedRuleWarning)  # that is what this is about
+    warnings.simplefilter("ignore", corejax.errors.DerivedRuleWarning)  # derived rules are measured on purpose
     rng = np.random.default_rng(0)
     a, x = (rng.uniform(-1, 1, (BATCH, LENGTH)).astype(np.float32) for _ in range(2))
     for number, (name, primitive) in enumerate(primitives().items()):

@@ -1,10 +1,10 @@
-"""Train a classifier to be right for every point near each example, and prove it: interval bounds as a loss.
+"""Train a classifier that is provably correct near each example, with interval bounds in the loss.
 
 python demo/robustness.py [--picture bounds.png]
 
-Two networks learn to tell two spirals apart, one from the examples alone, one also from the worst case within a box
-around each of them (S. Gowal et al., arXiv:1810.12715). Bounds then say for how many examples no point of the box can
-be taken for the other spiral; a search for counterexamples says what the bounds have missed.
+Two networks learn to classify the points of two spirals. One is trained on the examples only, the other also on the
+worst case within a box around each example (S. Gowal et al., arXiv:1810.12715). The bounds then prove for how many
+examples the whole box is classified correctly, and a random search looks for counterexamples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Params = list[tuple[Any, Any]]
 
 
 def spirals(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Points of two spirals, a little off them, and which spiral each belongs to: -1 or 1."""
+    """Sample noisy points of two spirals, and their labels, -1 or 1."""
     turn = np.sqrt(rng.uniform(0.08, 1.0, count)) * 1.4 * np.pi
     label = np.where(np.arange(count) % 2, 1, -1)
     angle = turn + np.where(label > 0, np.pi, 0)
@@ -33,7 +33,7 @@ def spirals(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
 
 
 def init(rng: np.random.Generator, sizes: tuple[int, ...] = (2, 64, 64, 1)) -> Params:
-    """Weights and biases."""
+    """Initialise weights and biases."""
     return [
         (rng.normal(size=(m, n)).astype(np.float32) * np.float32(np.sqrt(2 / m)), np.zeros(n, np.float32))
         for m, n in itertools.pairwise(sizes)
@@ -41,7 +41,7 @@ def init(rng: np.random.Generator, sizes: tuple[int, ...] = (2, 64, 64, 1)) -> P
 
 
 def score(params: Params, x: Any) -> Any:
-    """Positive for one spiral, negative for the other, for each point of a batch."""
+    """Return a score for each point of a batch: positive for one spiral, negative for the other."""
     for weights, bias in params[:-1]:
         x = jnp.maximum(x @ weights + bias, 0)
     weights, bias = params[-1]
@@ -49,13 +49,13 @@ def score(params: Params, x: Any) -> Any:
 
 
 def worst_margin(params: Params, x: Any, label: Any, radius: Any, rounding: Any = "outward") -> Any:
-    """The least that the right answer can win by, for any point within `radius` of each example in each coordinate."""
+    """Return a lower bound of the margin over all points within `radius` of each example in each coordinate."""
     bounds = propagate(lambda x: score(params, x), rounding=rounding)(Interval.around(x, radius))
     return jnp.where(label > 0, bounds.lower, -bounds.upper)
 
 
 def loss(params: Params, x: Any, label: Any, radius: Any, weight: Any) -> Any:
-    """Logistic loss of the examples, and of their worst neighbours."""
+    """Return a weighted mean of the logistic loss of the examples and of the worst case around them."""
     plain = jnp.log1p(jnp.exp(-score(params, x) * label)).mean()
     worst = jnp.log1p(jnp.exp(-worst_margin(params, x, label, radius, "nearest"))).mean()
     return (1 - weight) * plain + weight * worst
@@ -63,14 +63,14 @@ def loss(params: Params, x: Any, label: Any, radius: Any, weight: Any) -> Any:
 
 @corejax.jit
 def step(params: Params, momentum: Params, x: Any, label: Any, radius: Any, weight: Any) -> tuple[Any, Any]:
-    """One step of gradient descent with momentum, through the bounds."""
+    """Run one step of gradient descent with momentum; the gradient goes through the bounds."""
     gradient = corejax.grad(loss)(params, x, label, radius, weight)
     momentum = corejax.tree.map(lambda m, g: 0.9 * m + g, momentum, gradient)
     return corejax.tree.map(lambda p, m: p - 0.05 * m, params, momentum), momentum
 
 
 def train(x: Any, label: Any, radius: float, robust: bool, steps: int, seed: int) -> Params:
-    """Plain, or robust: then the box and its part in the loss grow over the first half of the steps."""
+    """Train a network. If `robust`, the box and its weight in the loss grow over the first half of the steps."""
     params = init(np.random.default_rng(seed))
     momentum = corejax.tree.map(np.zeros_like, params)
     for i in range(steps):
@@ -80,7 +80,7 @@ def train(x: Any, label: Any, radius: float, robust: bool, steps: int, seed: int
 
 
 def attacked(params: Params, x: Any, label: Any, radius: float, rng: np.random.Generator) -> np.ndarray:
-    """For which examples one of many points of the box is taken for the other spiral."""
+    """Search each box at random; return which examples have a misclassified point nearby."""
     found = np.zeros(len(x), bool)
     answer = corejax.jit(score)
     for _ in range(200):
@@ -92,7 +92,7 @@ def attacked(params: Params, x: Any, label: Any, radius: float, rng: np.random.G
 
 
 def picture(path: Path, networks: dict[str, Params], x: Any, label: Any, radius: float) -> None:
-    """What each network answers, and where bounds prove the answer for the whole box around a point."""
+    """Plot the answer of each network, in full colour where bounds prove it for the whole box around the point."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -117,10 +117,10 @@ def picture(path: Path, networks: dict[str, Params], x: Any, label: Any, radius:
 
 
 def main() -> int:
-    """Train both, compare them; exit status 1 if a proof turns out wrong, or training for it was of no use."""
+    """Train and compare both networks; return 1 if a proof is refuted or robust training does not help."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=1500, help="of training (default 1500)")
-    parser.add_argument("--radius", type=float, default=0.1, help="of the boxes (default 0.1)")
+    parser.add_argument("--steps", type=int, default=1500, help="training steps (default 1500)")
+    parser.add_argument("--radius", type=float, default=0.1, help="radius of the boxes (default 0.1)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, help="PNG to write, with matplotlib")
     options = parser.parse_args()

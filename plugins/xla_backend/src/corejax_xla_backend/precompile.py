@@ -30,9 +30,10 @@ def precompile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
     compiler works in the background until the block ends.
 
     Args:
-        fun: what `corejax.jit` returned. The function itself runs only on tracers.
-        args, kwargs: arguments as of a call: arrays, or `ShapeDtypeStruct`s in their place, whose `sharding` says where
-            the array will be; static arguments as they are.
+        fun: a function that `corejax.jit` returned. The wrapped function runs only on tracers.
+        *args: positional arguments of a call. Each array may be replaced by a `ShapeDtypeStruct`, whose `sharding`
+            says where the array will be. Static arguments are passed as in a call.
+        **kwargs: keyword arguments of a call, in the same form.
 
     Raises:
         TypeError: `fun` is not a jitted function; or an argument is neither an array nor a type.

@@ -1,4 +1,4 @@
-"""Operands for the checks of `corejax verify`, by primitive: contractions, so that there is a fixed point."""
+"""Examples for `corejax verify`. All functions are contractions, so that a fixed point exists."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _affine(a: Any, b: Any, x: Any) -> list[Any]:
 
 
 def _iterated(f: Callable[..., list[Any]], num_params: int) -> Callable[..., list[Any]]:
-    """Two hundred iterations in NumPy."""
+    """Return a reference that runs two hundred iterations in NumPy."""
 
     def reference(*operands: Any, **params: Any) -> list[Any]:
         fixed, xs = operands[:num_params], list(operands[num_params:])
@@ -49,7 +49,7 @@ def _iterated(f: Callable[..., list[Any]], num_params: int) -> Callable[..., lis
 
 
 def examples_of(primitive: str) -> list[Example]:
-    """Applications of one primitive; none for a name that is not of this plugin."""
+    """Return the examples of a primitive; the list is empty for primitives of other plugins."""
     if primitive != "fixed_point.fixed_point":
         return []
     one, two = _vector(1), _vector(2)
@@ -68,7 +68,7 @@ def examples_of(primitive: str) -> list[Example]:
             high=0.8,
             reference=_iterated(lambda a, x, y: [np.tanh(y) * 0.5 + a, np.cos(x) * a], 1),
         ),
-        # Linear in b, and in (b, x): what the derivatives of others are made of.
+        # Linear in b and in (b, x), like the programs that the derivative rules create.
         Example(
             [two, two, two],
             _program(_affine, two, two, two, num_params=2),

@@ -1,15 +1,16 @@
-"""The primitive behind `fixed_point`, and its rules. It holds f as a program `(params, x) -> x`.
+"""The primitive of `fixed_point`, and its rules. A parameter holds f as a program `(params, x) -> x`.
 
-Three remarks give all of the rules:
+All rules follow from three facts:
 
-- x does not depend on where the iteration starts, so x0 has no derivative.
-- With A the derivative of f in x, and b = (df/dparams) dparams, the tangent dx is what solves dx = A dx + b: a fixed
-  point, of a program that is linear in (b, dx). So the primitive is closed under jvp, to any order.
-- A program that is linear in (p, x), say B p + A x, has the fixed point (I - A)^-1 B p. The transpose of that map takes
-  a cotangent c to B^T s, where s = A^T s + c: a fixed point. So the primitive is closed under transposition.
+- The solution x does not depend on the start of the iteration, so that x0 has no derivative.
+- Let A be the derivative of f with respect to x, and b = (df/dparams) dparams. The tangent dx solves dx = A dx + b. It
+  is a fixed point of a program that is linear in (b, dx), so that the primitive is closed under jvp, to any order.
+- A program B p + A x, which is linear in (p, x), has the fixed point (I - A)^-1 B p. The transpose of this map takes a
+  cotangent c to B^T s, where s solves s = A^T s + c. This is again a fixed point, so that the primitive is closed under
+  transposition.
 
-No iteration is recorded or undone: memory does not depend on how many there are. The two linear iterations converge as
-the original one does near its end, since A and its transpose have the same eigenvalues.
+The iterations are not recorded, so that memory does not depend on their number. Both linear iterations converge at the
+rate of the original iteration near its end, because A and its transpose have the same eigenvalues.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ fixed_point_p = Primitive(
 def step_program(
     jaxpr: ClosedJaxpr, *, num_params: int, tol: float, rtol: float, max_steps: int, batch_ndim: int
 ) -> ClosedJaxpr:
-    """One iteration: from (params, x) to x, and to which problems of the batch have not converged."""
+    """Return the program of one iteration: from (params, x) to x, and a mask of the unfinished problems."""
 
     def flat(*args: Any) -> list[Any]:
         import corejax.numpy as jnp
@@ -86,7 +87,8 @@ def step_program(
         overall = functools.reduce(jnp.maximum, sizes, 0)
         moving: Any = np.zeros((), np.bool_)
         for x, new, own in zip(xs, news, sizes, strict=True):
-            moving = moving | (size(new - x) > tol * (1 + own) + rtol * overall)  # not for NaN: it is there to stay
+            # The comparison is False for NaN, which further iterations do not change.
+            moving = moving | (size(new - x) > tol * (1 + own) + rtol * overall)
         return [*news, moving]
 
     key = ("fixed_point step", num_params, tol, rtol, batch_ndim)
@@ -94,7 +96,7 @@ def step_program(
 
 
 def gave_up_program(step: ClosedJaxpr) -> ClosedJaxpr:
-    """From what a step gives to x, which is NaN in problems that have not converged."""
+    """Return the program from a step's results to x, with NaN for problems that have not converged."""
 
     def flat(*args: Any) -> list[Any]:
         import corejax.numpy as jnp
@@ -108,7 +110,7 @@ def gave_up_program(step: ClosedJaxpr) -> ClosedJaxpr:
 
 @impl_rules.register(fixed_point_p)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, num_params: int, max_steps: int, **settings: Any) -> list[Any]:
-    """A Python loop over NumPy arrays."""
+    """Iterate in a Python loop over NumPy arrays."""
     step = step_program(jaxpr, num_params=num_params, max_steps=max_steps, **settings)
     params, xs = arrays[:num_params], arrays[num_params:]
     for _ in range(max_steps):
@@ -120,7 +122,7 @@ def _impl(*arrays: Any, jaxpr: ClosedJaxpr, num_params: int, max_steps: int, **s
 
 @abstract_eval_rules.register(fixed_point_p)
 def _abstract_eval(*avals: ShapedArray, jaxpr: ClosedJaxpr, num_params: int, **settings: Any) -> list[ShapedArray]:
-    """x is as it starts, strongly typed; the operands are of the program's types, weak or not."""
+    """Return the types of x, strongly typed; check that the operands match the program's arguments."""
     given, taken = ([(a.shape, a.dtype) for a in each] for each in (avals, jaxpr.in_avals))
     if given != taken or taken[num_params:] != [(a.shape, a.dtype) for a in jaxpr.out_avals]:
         shown = [", ".join(a.str_short() for a in each) for each in (jaxpr.in_avals, jaxpr.out_avals, avals)]
@@ -134,7 +136,7 @@ def _abstract_eval(*avals: ShapedArray, jaxpr: ClosedJaxpr, num_params: int, **s
 
 
 def _linearized(jaxpr: ClosedJaxpr, num_params: int) -> ClosedJaxpr:
-    """The program (params, x, b, dx) -> A dx + b."""
+    """Return the program (params, x, b, dx) -> A dx + b."""
     num_x = len(jaxpr.out_avals)
 
     def make() -> ClosedJaxpr:
@@ -155,7 +157,7 @@ def _linearized(jaxpr: ClosedJaxpr, num_params: int) -> ClosedJaxpr:
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, num_params: int, **settings: Any
 ) -> Any:
-    """dx = A dx + b, with the derivatives of f at the solution."""
+    """Solve dx = A dx + b, with the derivatives of f at the solution."""
     xs = fixed_point_p.bind(*primals, jaxpr=jaxpr, num_params=num_params, **settings)
     at = [*primals[:num_params], *xs]
     _, bs = jvp_flat(jaxpr_as_fun(jaxpr), at, [*tangents[:num_params], *(None for _ in xs)])
@@ -167,13 +169,16 @@ def _jvp(
 
 
 def _relative(settings: dict[str, Any]) -> dict[str, Any]:
-    """Solutions of linear systems have no scale of their own, and some leaf of one may be zero: all leaves together."""
+    """Make the tolerance relative to all leaves together.
+
+    The solution of a linear system may have any scale, and some of its leaves may be zero.
+    """
     return {**settings, "tol": 0.0, "rtol": settings["tol"] + settings["rtol"]}
 
 
 @transpose_rules.register(fixed_point_p)
 def _transpose(cts: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_params: int, **settings: Any) -> list[Any]:
-    """s = A^T s + c, then B^T s."""
+    """Solve s = A^T s + c, and return B^T s."""
     num_x = len(cts)
     linear = [is_undef_primal(p) for p in operands[:num_params]]
     if not any(linear):
@@ -200,7 +205,7 @@ def _transpose(cts: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_param
 
 @vmap_rules.register(fixed_point_p)
 def _vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[Any], *, jaxpr: ClosedJaxpr, **settings: Any) -> Any:
-    """All problems of the batch are iterated together until the last one has converged."""
+    """Iterate all problems of the batch together, until the last one has converged."""
     num_params, batch_ndim = settings["num_params"], settings["batch_ndim"]
     program, _ = batch_jaxpr(jaxpr, axis_size, [*dims[:num_params], *(0 for _ in jaxpr.out_avals)], instantiate=True)
     starts = zip(vals[num_params:], dims[num_params:], strict=True)
@@ -213,7 +218,7 @@ def _vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[Any], *, jaxpr: Cl
 def _partial_eval(
     trace: PartialEvalTrace, args: Sequence[Any], *, jaxpr: ClosedJaxpr, num_params: int, **settings: Any
 ) -> list[Any]:
-    """Everything is unknown; what an iteration computes of known params alone is computed now, once."""
+    """Mark all results as unknown, and hoist the part of f that depends only on known params out of the iteration."""
     params, xs = args[:num_params], args[num_params:]
     unknowns = [trace.is_unknown(p) for p in params]
     known, rest, _, _ = partial_eval_jaxpr(jaxpr, [*unknowns, *(True for _ in xs)], instantiate=True)
@@ -224,12 +229,12 @@ def _partial_eval(
 
 @partial_eval_jaxpr_rules.register(fixed_point_p)
 def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
-    """The same for an equation: what each iteration computes of known params alone is put before it, as equations."""
+    """Split an equation: the part of f that depends only on known params becomes equations before it."""
     num_params = eqn.params["num_params"]
     params, xs = eqn.invars[:num_params], eqn.invars[num_params:]
     flags = unknowns[:num_params]
     known, rest, _, _ = partial_eval_jaxpr(eqn.params["jaxpr"], [*flags, *(True for _ in xs)], instantiate=True)
-    if known.consts:  # the program that the equation is in has no binders for them: the iteration keeps everything
+    if known.consts:  # the enclosing program cannot bind constants, so that nothing is hoisted
         known_in = [v for v, unknown in zip(eqn.invars, unknowns, strict=True) if not unknown and type(v) is Var]
         return None, eqn, [True] * len(eqn.outvars), list(dict.fromkeys(known_in))
     now, later = partition_list(flags, params)

@@ -1,4 +1,4 @@
-"""`fixed_point`, the function that users call: from a function on pytrees to one application of the primitive."""
+"""The public function `fixed_point`, which stages a function of pytrees and applies the primitive."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ from corejax_fixed_point.primitive import fixed_point_p
 
 
 def fixed_point(f: Callable[..., Any], x0: Any, *params: Any, tol: float | None = None, max_steps: int = 1000) -> Any:
-    """The x with `f(x, *params) = x`, found by iterating f from `x0`.
+    """Find x with `f(x, *params) = x` by iterating f from `x0`.
 
-    Its derivatives are those of x as a function of `params`, and of whatever f closes over, by the implicit function
-    theorem; x0 has none. f has to be a contraction near the solution: the iteration, and those for derivatives,
-    converge at its rate.
+    The result is differentiable with respect to `params` and the values that f closes over, by the implicit function
+    theorem, but not with respect to x0. The function f must be a contraction near the solution; the iteration and the
+    iterations of the derivatives converge at its rate.
 
     Args:
-        f: function of x and the params, whose result is of x's structure, shapes and dtypes. It is staged, so that its
-            control flow cannot depend on values.
-        x0: where to start, a pytree of floating-point or complex arrays; Python scalars take the dtype that f gives.
+        f: function of x and the params that returns the structure, shapes and dtypes of x. It is staged, so that
+            Python control flow cannot depend on values.
+        x0: start of the iteration, a pytree of floating-point or complex arrays. Python scalars take the dtype that f
+            returns.
         params: pytrees of arrays.
-        tol: x has converged when no leaf of it changes by more than `tol * (1 + max(abs(leaf)))` in a step; 8 times the
-            rounding error of the least precise leaf by default. Where f contracts by a factor of q, x is then off by
-            no more than q / (1 - q) times that.
-        max_steps: when to give up; x is NaN then.
+        tol: x has converged when each leaf changes by at most `tol * (1 + max(abs(leaf)))` in a step. The default is 8
+            times the machine epsilon of the least precise leaf. If f contracts by a factor q, the error of x is at most
+            q / (1 - q) times that change.
+        max_steps: maximum number of iterations; x is NaN if it has not converged by then.
 
     Returns:
-        x, of x0's structure. Under `vmap` each problem of the batch converges, or does not, by itself.
+        x, with the structure of x0. Under `vmap`, convergence is tested separately for each problem of the batch.
 
     Raises:
-        TypeError: f is not a function, a leaf is not an array, x0 has integers, or f's result is not like x0.
+        TypeError: f is not a function, a leaf is not an array, x0 has integers, or f's result differs in type from x0.
         ValueError: `max_steps` is less than 1, or `tol` is negative.
     """
     if not callable(f):
@@ -65,7 +66,7 @@ def fixed_point(f: Callable[..., Any], x0: Any, *params: Any, tol: float | None 
         jaxpr, consts = _staged(f, in_tree, x_tree, [*xs, *rest])
     avals = [get_aval(x) for x in xs]
     _check_types(f, x_tree, avals, jaxpr.out_avals)
-    # What f closes over becomes operands: it may belong to a transformation around this call.
+    # Values that f closes over become operands, because an enclosing transformation may trace them.
     invars = [*jaxpr.constvars, *jaxpr.invars[len(xs) :], *jaxpr.invars[: len(xs)]]
     program = ClosedJaxpr(Jaxpr((), invars, jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info), ())
     if tol is None:
@@ -83,7 +84,7 @@ def fixed_point(f: Callable[..., Any], x0: Any, *params: Any, tol: float | None 
 
 
 def _staged(f: Callable[..., Any], in_tree: Any, x_tree: Any, operands: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-    """The program of f and what it closes over; its result is of x's structure."""
+    """Stage f, check the structure of its result, and return the program and the values that f closes over."""
     flat = FlatFunction(f, in_tree)
     debug = DebugInfo(f, "fixed_point", tree.treedef_tuple([in_tree, tree.tree_structure({})]))
     jaxpr, consts = stage(flat, [get_aval(x) for x in operands], debug)
@@ -96,7 +97,7 @@ def _staged(f: Callable[..., Any], in_tree: Any, x_tree: Any, operands: Sequence
 
 
 def _strong(x: Any, dtype: Any) -> Any:
-    """A leaf from a Python scalar in the dtype that f makes of it."""
+    """Convert a leaf from a Python scalar to the dtype that f returns."""
     from corejax import lax
 
     return lax.convert_element_type(x, dtype) if get_aval(x).weak_type else x

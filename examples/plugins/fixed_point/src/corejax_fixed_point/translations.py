@@ -1,4 +1,4 @@
-"""StableHLO, for `corejax.jit`: `while`, whose regions are made of the programs that the impl rule runs."""
+"""StableHLO translation: a `while` loop, whose regions contain the programs that the impl rule runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corejax_fixed_point.primitive import fixed_point_p, gave_up_program, step_p
 
 
 def _unfinished_program(max_steps: int, flags: ShapedArray) -> ClosedJaxpr:
-    """From the number of steps done, and which problems have not converged, to whether there is another step."""
+    """Return the program that computes the loop's condition from the step count and the mask of unfinished problems."""
 
     def flat(count: Any, moving: Any) -> list[Any]:
         return [(count < max_steps) & moving.any()]
@@ -31,7 +31,10 @@ def fixed_point_translation(
     max_steps: int,
     **settings: Any,
 ) -> list[Any]:
-    """The regions see the params around them; x is carried, with a counter and the flags of what has not converged."""
+    """Translate to a `while` loop that carries x, a counter, and the mask of problems that have not converged.
+
+    The regions read the params from the enclosing scope.
+    """
     step = step_program(jaxpr, num_params=num_params, max_steps=max_steps, **settings)
     flags = step.out_avals[-1]
     unfinished = _unfinished_program(max_steps, flags)

@@ -1,4 +1,4 @@
-"""Bounds of what a function gives for all arguments within bounds: `corejax.interval_bounds`."""
+"""Bounds of the results of a function for all arguments within bounds: `corejax.interval_bounds`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from corejax_interval_bounds.rounding import outward as outward
 
 
 def propagate(fun: Callable[..., Any], *, rounding: Rounding = "outward") -> Callable[..., Any]:
-    """The function on intervals.
+    """Transform a function of arrays to a function of intervals.
 
     Args:
         fun: function of pytrees of arrays.
-        rounding: "outward": the bounds hold in exact arithmetic and for what any implementation computes, see
-            `corejax_interval_bounds.rounding`; "nearest": cheaper, and right to within rounding errors.
+        rounding: "outward" gives bounds that hold in exact arithmetic and for the results of any implementation, see
+            `corejax_interval_bounds.rounding`. "nearest" is cheaper, and correct to within rounding errors.
 
     Returns:
-        A function of the same arguments, by position or keyword, in which any array may be an `Interval`. It gives
-        what `fun` gives, with an `Interval` in place of each array: for all arguments within the intervals, the result
-        is within it. Bounds are as tight as the operations one by one allow: where a value is used twice, that it is
-        the same value is forgotten (but `x * x` is a square). A result whose bounds are NaN may be anything, NaN
-        included: some argument is outside of where `log`, `sqrt`, ... are defined.
+        A function of the same positional and keyword arguments, any array of which may be an `Interval`. It returns the
+        result of `fun` with an `Interval` in place of each array. For all arguments within the intervals, the result
+        lies within these intervals. Each operation is bounded separately, so that two uses of a value count as
+        independent (except `x * x`, which is a square). A result with NaN as bounds may have any value, including NaN:
+        some argument may be outside of the domain of `log`, `sqrt`, ...
 
     Raises:
         TypeError: `fun` is not a function, or an argument is neither an array nor an interval.
-        ValueError: `rounding` is another word.
-        MissingRuleError: when it is called, and `fun` applies a primitive without an interval rule to an interval.
+        ValueError: `rounding` is neither "outward" nor "nearest".
+        MissingRuleError: at a call, if `fun` applies a primitive without an interval rule to an interval.
 
     Example:
         >>> from corejax.interval_bounds import Interval, propagate
@@ -75,7 +75,7 @@ def _bounds(fun: Any, x: Any, position: int, names: Callable[[], list[str]]) -> 
     if not _is_interval(x):
         return Bounds.point(x)
     try:
-        checked = Interval(x.lower, x.upper)  # it may have come from `tree_unflatten`, which looks at nothing
+        checked = Interval(x.lower, x.upper)  # `tree_unflatten` creates intervals without checks
     except (TypeError, ValueError) as error:
         raise type(error)(f"propagate of {fun_name(fun)}: argument {names()[position]}: {error}") from None
     return Bounds(checked.lower, checked.upper)

@@ -1,4 +1,4 @@
-"""What `corejax verify` checks of interval rules, anybody's. Imported by corejax-testing only."""
+"""The check of `corejax verify` for the interval rules of all plugins. Only corejax-testing imports this module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINT = "a lower bound takes the least value over the operands' bounds; `ulps=` 
 
 
 def check_interval(call: Call, rng: np.random.Generator) -> None:
-    """Interval bounds contain what the primitive gives anywhere within its operands' bounds."""
+    """Check that interval bounds contain the primitive's results at points within its operands' bounds."""
     if interval_rules.find(call.primitive) is None:
         raise NotApplicable("no interval rule")
     if call.primitive.effects:
@@ -35,7 +35,7 @@ def check_interval(call: Call, rng: np.random.Generator) -> None:
 
 
 def _box(call: Call, position: int, rng: np.random.Generator) -> Any:
-    """Numbers of the example's range around the operand; the operand itself where its numbers matter."""
+    """Return an interval of the example's range around the operand, or the operand itself if it may not vary."""
     x, given = call.values[position], call.example.operands[position]
     if not isinstance(given, ShapedArray) or not dtypes.is_float(x.dtype) or not x.size:
         return x

@@ -2,9 +2,9 @@
 
     propagate : (a -> b) -> I a -> I b
 
-Every value that depends on an interval is boxed with its two bounds; a value that does not is not boxed. A rule is
-given the operands' bounds and gives the results' bounds. Source: R. Moore, Interval Analysis, 1966; for networks
-S. Gowal et al., arXiv:1810.12715.
+A value that depends on an interval is boxed with its two bounds; other values are not boxed. A rule maps the operands'
+bounds to the results' bounds. Source: R. Moore, Interval Analysis, 1966; for networks S. Gowal et al.,
+arXiv:1810.12715.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ interval_rules = RuleRegistry(
 
 @interval_rules.adapt.provide
 def _with_rounding(primitive: Primitive, rule: Callable[..., Any], flags: Any) -> Callable[..., Any]:
-    """The rule, its result widened by the `ulps` that it was registered with."""
+    """Widen the result of a rule by the `ulps` that the rule was registered with."""
     ulps = flags.get("ulps")
     if not ulps:
         return rule
@@ -70,8 +70,8 @@ class IntervalTracer(Tracer):
     """A value between two bounds.
 
     Attributes:
-        aval: its type in the program.
-        bounds: arrays of that type.
+        aval: the type of the value in the program.
+        bounds: two arrays of that type.
     """
 
     __slots__ = ("aval", "bounds")
@@ -82,14 +82,14 @@ class IntervalTracer(Tracer):
         self.aval = aval
 
     def concrete(self) -> Any:
-        """The value where its bounds agree and are known now: Python control flow on a certain comparison works."""
+        """Return the value if its bounds are known and equal, so that Python control flow works; else None."""
         lower, upper = (b.concrete() if isinstance(b, Tracer) else as_array(b) for b in self.bounds)
         if lower is None or upper is None or not np.array_equal(host_value(lower), host_value(upper)):
             return None
         return lower
 
     def origin(self) -> str:
-        """Sentences that say which propagation made the value."""
+        """Return sentences about the propagation that created the value."""
         text = super().origin()
         return f"{text} Only bounds of the value are known, and they differ." if text else ""
 
@@ -101,7 +101,7 @@ tree.mark_leaf_types(IntervalTracer)
 
 
 class IntervalTrace(Trace):
-    """Applies interval rules.
+    """A trace that applies interval rules.
 
     Attributes:
         rounding: "outward" or "nearest".
@@ -109,7 +109,7 @@ class IntervalTrace(Trace):
 
     __slots__ = ("rounding",)
 
-    parent: Trace  # never None: this is no staging trace
+    parent: Trace  # never None, because this is not a staging trace
 
     interpreter = "interval"
 
@@ -118,7 +118,7 @@ class IntervalTrace(Trace):
         self.rounding = rounding
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Run the interval rule one level down; without an interval among the operands, just the primitive."""
+        """Run the interval rule in the parent trace, or the primitive itself if no operand is an interval."""
         if not any(type(x) is IntervalTracer and x._trace is self for x in args):
             return self.parent.process_primitive(primitive, args, params)
         rule = interval_rules.table.get(primitive) or interval_rules.lookup(primitive)
@@ -130,11 +130,14 @@ class IntervalTrace(Trace):
         return [self.box(_checked(primitive, b, aval), aval) for b, aval in zip(outs, avals, strict=True)]
 
     def bounds_of(self, x: Any) -> Bounds:
-        """Bounds of any value. Those of one tracer are one object: a rule can see that its operands are the same."""
+        """Return the bounds of a value.
+
+        All uses of a tracer have the same `Bounds` object, so that a rule can detect that two operands are the same.
+        """
         return x.bounds if type(x) is IntervalTracer and x._trace is self else Bounds.point(x)
 
     def box(self, bounds: Bounds, aval: ShapedArray) -> Any:
-        """A value between these bounds; a known one is not boxed."""
+        """Box a value with its bounds; a known value is not boxed."""
         return bounds.lower if bounds.is_point else IntervalTracer(self, bounds, aval)
 
 
@@ -154,7 +157,7 @@ def _checked(primitive: Primitive, bounds: Any, aval: ShapedArray) -> Bounds:
 def interval_flat(
     fun: Callable[..., Sequence[Any]], operands: Iterable[Bounds], rounding: Rounding, debug: Any = None
 ) -> list[Bounds]:
-    """Bounds of what a flat function gives for operands within bounds."""
+    """Return bounds of the results of a flat function for operands within bounds."""
     trace = IntervalTrace(current_trace(), rounding, debug)
     outs = run_with_trace(trace, fun, [trace.box(b, get_aval(b.lower)) for b in operands])
     return [trace.bounds_of(x) for x in outs]
@@ -164,33 +167,33 @@ def interval_flat(
 
 
 def packed(bounds: Iterable[Bounds], open_: Iterable[bool]) -> list[Any]:
-    """Operands in a row: lower and upper bound of those that are flagged, one value of the others."""
+    """Flatten bounds to a list: lower and upper bound of the flagged operands, one value of the others."""
     return [x for b, is_open in zip(bounds, open_, strict=True) for x in (b if is_open else b[:1])]
 
 
 def unpacked(values: Iterable[Any], open_: Iterable[bool]) -> list[Bounds]:
-    """The other way round."""
+    """Undo `packed`."""
     rest = iter(values)
     return [Bounds(next(rest), next(rest)) if is_open else Bounds.point(next(rest)) for is_open in open_]
 
 
 def open_flags(bounds: Iterable[Bounds]) -> tuple[bool, ...]:
-    """Which operands are intervals."""
+    """Return which operands are intervals."""
     return tuple(not b.is_point for b in bounds)
 
 
 def interval_jaxpr(
     closed: ClosedJaxpr, open_in: Sequence[bool], instantiate: Sequence[bool] | None = None
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The program on bounds.
+    """Return the program that computes bounds.
 
     Args:
         closed: a program `a -> b`.
         open_in: which arguments are intervals.
-        instantiate: outputs that are intervals even if they do not depend on one.
+        instantiate: flags of outputs that are made intervals even if they do not depend on an interval.
 
     Returns:
-        The program, of `packed` arguments and outputs, and which outputs are intervals.
+        The program, with `packed` arguments and outputs, and flags of the outputs that are intervals.
     """
     make_open = tuple(instantiate) if instantiate is not None else (False,) * len(closed.out_avals)
     mode = rounding.current()
@@ -211,11 +214,11 @@ def interval_jaxpr(
     return memoised(closed, ("interval", tuple(open_in), make_open, mode), make)
 
 
-# -- rules that nobody wrote -------------------------------------------------------------------------------------
+# -- derived rules -----------------------------------------------------------------------------------------------
 
 
 def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
-    """The primitive's decomposition, run on bounds."""
+    """Derive a rule that runs the primitive's decomposition on bounds; None if it has no decomposition."""
     body = flat_decomposition(primitive)
     if body is None:
         return None

@@ -1,4 +1,4 @@
-"""What users hold (`Interval`) and what rules see (`Bounds`)."""
+"""The public class `Interval`, and the `Bounds` that rules use."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from corejax_lax_basic import lax
 
 
 class Interval:
-    """All arrays between two bounds, element by element; a pytree whose leaves are the bounds.
+    """The set of arrays between two bounds, element by element; a pytree whose leaves are the bounds.
 
     Args:
-        lower: array or number, real or bool. Of bools False is below True, so that `Interval(False, True)` is "either".
-        upper: array or number, of a shape and dtype that broadcast and promote with those of `lower`.
+        lower: array or number, real or bool. False is below True, so that `Interval(False, True)` contains both.
+        upper: array or number that broadcasts and promotes with `lower`.
 
     Attributes:
-        lower, upper: the bounds, of one shape and dtype. NaN in both: nothing is known of the element, it may be NaN.
+        lower, upper: the bounds, of the same shape and dtype. NaN in both bounds means that the element may have any
+            value, including NaN.
 
     Raises:
         TypeError: a bound is not an array, or is complex.
-        ValueError: the shapes do not broadcast, or a lower bound is above its upper bound (where both are known).
+        ValueError: the shapes do not broadcast, or a known lower bound is above its upper bound.
     """
 
     __slots__ = ("lower", "upper")
@@ -37,42 +38,42 @@ class Interval:
 
     @classmethod
     def around(cls, center: Any, radius: Any) -> Interval:
-        """`center - radius` to `center + radius`; where both are known, `radius` is not negative.
+        """Return the interval from `center - radius` to `center + radius`.
 
         Raises:
-            ValueError: a radius is negative.
+            ValueError: a known radius is negative.
         """
         return cls(as_array(center) - radius, as_array(center) + radius)
 
     @classmethod
     def of(cls, lower: Any, upper: Any) -> Interval:
-        """From bounds that are in order and of one type, without a look at them."""
+        """Create an interval from bounds of the same type, without checks."""
         new = object.__new__(cls)
         new.lower, new.upper = lower, upper
         return new
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of either bound."""
+        """The shape of both bounds."""
         return get_aval(self.lower).shape
 
     @property
     def dtype(self) -> Any:
-        """Dtype of either bound."""
+        """The dtype of both bounds."""
         return get_aval(self.lower).dtype
 
     @property
     def width(self) -> Any:
-        """`upper - lower`: how much is left open; of numbers."""
+        """`upper - lower`, for numbers."""
         return self.upper - self.lower
 
     @property
     def midpoint(self) -> Any:
-        """Half-way between the bounds; of floating-point numbers."""
+        """The point half-way between the bounds, for floating-point numbers."""
         return self.lower + (self.upper - self.lower) * 0.5
 
     def contains(self, x: Any) -> Any:
-        """Whether each element of `x` is between the bounds, or nothing is known of it: a bool array."""
+        """Return a bool array: whether each element of `x` is between the bounds, or its bounds are NaN."""
         x = x if isinstance(x, Tracer) else as_array(x)
         unknown = (self.lower != self.lower) | (self.upper != self.upper)
         return unknown | ((self.lower <= x) & (x <= self.upper))
@@ -92,7 +93,7 @@ tree.register_pytree_with_keys(
 
 
 def _same_type(lower: Any, upper: Any) -> tuple[Any, Any]:
-    """Both bounds as arrays of one shape and dtype."""
+    """Convert both bounds to arrays of the same shape and dtype."""
     for name, x in (("lower", lower), ("upper", upper)):
         if not isinstance(x, Tracer) and not is_array_like(x):
             raise TypeError(f"Interval: the {name} bound is an array or a number, got {x!r} of type {type(x).__name__}")
@@ -132,10 +133,10 @@ def _check_order(lower: Any, upper: Any) -> None:
 
 
 class Bounds(NamedTuple):
-    """An operand or a result, as rules of the kind `interval` take and give them.
+    """The bounds of an operand or a result of a rule of the kind `interval`.
 
     Attributes:
-        lower, upper: arrays of the type that the value has in the program. NaN in both: nothing is known.
+        lower, upper: arrays of the value's type in the program. NaN in both means that the value is unknown.
     """
 
     lower: Any
@@ -143,11 +144,11 @@ class Bounds(NamedTuple):
 
     @property
     def is_point(self) -> bool:
-        """Whether the value is known, statically: both bounds are one array."""
+        """Whether the value is known statically, that is, both bounds are the same array."""
         return self.lower is self.upper
 
     @classmethod
     def point(cls, x: Any) -> Bounds:
-        """A known value."""
+        """Return the bounds of a known value."""
         x = x if isinstance(x, Tracer) else as_array(x)
         return cls(x, x)

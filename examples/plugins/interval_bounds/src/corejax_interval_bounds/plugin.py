@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""Hooks of the plugin. Discovery imports this module, so that the hooks import everything else when called."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_declare_api_version() -> int:
-    """The version of the plugin API that this is written for."""
+    """Return the version of the plugin API that this plugin uses."""
     return 1
 
 
 @hookimpl
 def corejax_declare_rule_kinds() -> dict[str, str]:
-    """One rule kind of its own: a column in `corejax list-primitives`, a row in `corejax show`."""
+    """Declare a rule kind, which becomes a column of `corejax list-primitives` and a row of `corejax show`."""
     return {"interval": "corejax_interval_bounds.interpreter:interval_rules"}
 
 
 @hookimpl
 def corejax_register_rules(kind: str) -> None:
-    """Rules for other plugins' primitives are imported when the first one is needed."""
+    """Import the rules for other plugins' primitives when the first one is needed."""
     if kind == "interval":
         import corejax_interval_bounds.rules  # noqa: F401
 
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.interval_bounds`."""
+    """Export the module as `corejax.interval_bounds`."""
     return {"interval_bounds": "corejax_interval_bounds.api"}
 
 
 @hookimpl
 def corejax_provide_checks() -> dict[str, str]:
-    """`corejax verify`: whether bounds contain what primitives give."""
+    """Add a check to `corejax verify`: whether the bounds contain the results of the primitives."""
     return {"interval": "corejax_interval_bounds.checks:INTERVAL"}

@@ -1,22 +1,22 @@
-"""Outward rounding: bounds that hold although floating-point operations round.
+"""Outward rounding: bounds that hold in spite of rounding errors.
 
-Policy. With `rounding="outward"` every rule moves its bounds apart by what the operation may have been rounded by,
-in the bound and in the program: then the bounds contain the exact result of the operation on any numbers within the
-operands' bounds, and what any implementation computes for them whose error is not above
+With `rounding="outward"` every rule widens its bounds by the possible rounding errors of the bound and of the program.
+The bounds then contain the exact result of the operation on any numbers within the operands' bounds, and the result of
+any implementation whose error is at most
 
     1 ulp      + - * / sqrt, conversions; 2 ulp for each factor of a power or a product of many
     8 ulp      exp, log, tanh, ... (for sin, cos and tan also 8 times the spacing of numbers next to 1)
     n/2 ulp    of the sum of absolute values, for sums of n terms in any order
 
-Values that depend on no interval are what the program computes. Operations that do not round (max, abs, comparisons,
-moving elements about) are not widened. Underflow is not counted: what is below the smallest normal number is taken
-for zero, so that signs and exact zeros stay. Integers are taken not to overflow.
+Values that do not depend on an interval are computed by the program as usual. Exact operations (max, abs, comparisons,
+data movement) are not widened. Underflow is ignored: numbers below the smallest normal number count as zero, so that
+signs and exact zeros are kept. Integers are assumed not to overflow.
 
-With `rounding="nearest"` bounds are what rounding to nearest makes of them: cheaper, and for monotone functions
-exactly the function's values at the ends, but only right to within rounding errors.
+With `rounding="nearest"` bounds are rounded to nearest. This is cheaper, and for monotone functions the bounds are the
+function's values at the ends, but they are correct only to within rounding errors.
 
-NaN in both bounds says that nothing is known: a function is not defined on all of its operand, or an infinite bound
-met a zero factor.
+NaN in both bounds means that nothing is known: a function is not defined on all of its operand, or an infinite bound
+was multiplied by zero.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _state = _State()
 
 
 def current() -> Rounding:
-    """How the rules that run now round."""
+    """Return the rounding mode of the rules that run now."""
     return _state.rounding
 
 
 @contextmanager
 def rounded(rounding: Rounding) -> Iterator[None]:
-    """Run rules with this rounding in a `with` block."""
+    """Set the rounding mode in a `with` block."""
     earlier = _state.rounding
     _state.rounding = rounding
     try:
@@ -60,20 +60,20 @@ def rounded(rounding: Rounding) -> Iterator[None]:
 
 
 def constant(value: Any, like: Any) -> Any:
-    """A number as a scalar of an array's dtype; weakly typed, so that it leaves the array's type as it is."""
+    """Return a number as a scalar of an array's dtype, weakly typed so that it does not change the array's type."""
     dtype = get_aval(like).dtype
     return Array(np.asarray(value, dtype), ShapedArray((), dtype, weak_type=True))
 
 
 def widens(bounds: Bounds) -> bool:
-    """Whether results of this type are to be moved apart."""
+    """Return whether bounds of this type are widened."""
     return _state.rounding == "outward" and dtypes.is_float(get_aval(bounds.lower).dtype)
 
 
 def outward(bounds: Bounds, ulps: float, absolute: float = 0.0) -> Bounds:
-    """Bounds moved apart by so many units in the last place, and by `absolute` times the spacing next to 1.
+    """Widen bounds by `ulps` units in the last place, and by `absolute` times the spacing of numbers next to 1.
 
-    Exact zeros, signs and NaN stay. A lower bound that overflowed becomes the largest finite number.
+    Exact zeros, signs and NaN are kept. A lower bound that overflowed becomes the largest finite number.
     """
     if not widens(bounds):
         return bounds
@@ -90,13 +90,14 @@ def outward(bounds: Bounds, ulps: float, absolute: float = 0.0) -> Bounds:
 
 
 def outward_sum(bounds: Bounds, magnitude: Any, terms: int, positive: Any = None, negative: Any = None) -> Bounds:
-    """Bounds of sums moved apart by what adding up may have lost.
+    """Widen bounds of sums by the possible rounding errors of the summation.
 
     Args:
-        bounds: of the sums.
+        bounds: bounds of the sums.
         magnitude: largest sums of absolute values of the terms.
-        terms: how many there are in each sum.
-        positive, negative: sums that have no negative, no positive terms; these keep their sign.
+        terms: number of terms of each sum.
+        positive: mask of the sums without negative terms, whose lower bound stays non-negative.
+        negative: mask of the sums without positive terms, whose upper bound stays non-positive.
 
     Source: N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2: an error of at most
     (n-1)u/(1-(n-1)u) times the sum of absolute values, whatever the order.

@@ -1,4 +1,4 @@
-"""Operands for the checks of `corejax verify`, by primitive."""
+"""Examples for `corejax verify`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax.extend import Example, ShapedArray
 
 
 def reference(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
-    """The sums written out: h[t] is the sum over s <= t of x[s] a[s + 1] ... a[t]."""
+    """Compute h by its explicit formula: h[t] is the sum over s <= t of x[s] a[s + 1] ... a[t]."""
     wide: Any = np.result_type(x.dtype, np.float64)
     a, y = (v.astype(wide)[..., ::-1] if reverse else v.astype(wide) for v in (a, x))
     h = np.zeros_like(y)

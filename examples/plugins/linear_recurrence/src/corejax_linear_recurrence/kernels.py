@@ -1,4 +1,4 @@
-"""The recurrence on NumPy arrays: compiled from C, and in NumPy for where there is no compiler."""
+"""The recurrence on NumPy arrays: in C, and in NumPy for installations without a compiler."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ except ImportError:  # built without a compiler, or run from the sources
 #: Whether the C kernel was built.
 COMPILED = _kernel is not None
 
-_KINDS = "fdFD"  # what the kernel knows, as NumPy's characters
+_KINDS = "fdFD"  # dtypes that the kernel supports, as NumPy's type characters
 
 
 def in_numpy(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
-    """One entry of the last axis after the other, all rows together."""
+    """Loop over the last axis, with one NumPy operation on all rows per entry."""
     if reverse:
         return in_numpy(a[..., ::-1], x[..., ::-1], reverse=False)[..., ::-1]
     h = x.copy()
@@ -26,7 +26,7 @@ def in_numpy(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
 
 
 def in_c(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
-    """One row after the other, without a step of Python's in between."""
+    """Loop over rows and entries in C."""
     h = np.empty(x.shape, x.dtype)
     if h.size:
         _kernel.run(np.ascontiguousarray(a), np.ascontiguousarray(x), h, x.dtype.char, x.shape[-1], reverse)
@@ -34,7 +34,7 @@ def in_c(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
 
 
 def recurrence(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
-    """By the faster of the two that there is; float16 and bfloat16 are computed in float32."""
+    """Compute the recurrence in C if the kernel was built, else in NumPy; narrow floats compute in float32."""
     if x.dtype.char not in _KINDS:
         wide = recurrence(a.astype(np.float32), x.astype(np.float32), reverse=reverse)
         return wide.astype(x.dtype)

@@ -1,7 +1,8 @@
-"""h[t] = a[t] * h[t - 1] + x[t]: exponential averages, filters of order one, the state of a linear recurrent network.
+"""The linear recurrence h[t] = a[t] * h[t - 1] + x[t].
 
-With an impl and a type it works everywhere; each further rule makes one transformation possible or fast. README.md
-has the times after each step.
+Examples are exponential averages, first-order filters, and the state of linear recurrent networks. With an impl and an
+abstract-eval rule the primitive works in eager and compiled programs. Each further rule makes one transformation
+possible or fast; README.md has the times after each step.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ recurrence_p = Primitive(
 
 @vmap_rules.register(recurrence_p)
 def _vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], *, reverse: bool) -> tuple[Any, int]:
-    """A batch is more rows."""
+    """Move the batch axis to the front: a batch is additional rows."""
     a, x = (move_batch_axis(axis_size, dim, 0, v) for v, dim in zip(vals, dims, strict=True))
     return recurrence_p.bind(a, x, reverse=reverse), 0
 
 
 @jvp_rules.register(recurrence_p, symbolic_zeros=True)
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, reverse: bool) -> tuple[Any, Any]:
-    """dh[t] = a[t] dh[t - 1] + (da[t] h[t - 1] + dx[t]): the same recurrence of other numbers."""
+    """Apply the same recurrence to the tangents: dh[t] = a[t] dh[t - 1] + (da[t] h[t - 1] + dx[t])."""
     (a, x), (da, dx) = primals, tangents
     h = recurrence_p.bind(a, x, reverse=reverse)
     if da is not None:
@@ -60,12 +61,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, reverse: bool) -> t
 
 @transpose_rules.register(recurrence_p)
 def _transpose(ct: Any, a: Any, x: Any, *, reverse: bool) -> list[Any]:
-    """Cotangents flow the other way: s[t] = a[t + 1] s[t + 1] + ct[t]."""
+    """Apply the reversed recurrence to the cotangents: s[t] = a[t + 1] s[t + 1] + ct[t]."""
     return [None, recurrence_p.bind(shifted(a, 1 if reverse else -1), ct, reverse=not reverse)]
 
 
 def shifted(x: Any, by: int) -> Any:
-    """Entries of the last axis moved by one, up or down; what comes in is zero."""
+    """Shift the entries of the last axis by `by`, and fill with zeros."""
     from corejax import lax
 
     zero = lax.full((), 0, x.dtype)
@@ -73,16 +74,17 @@ def shifted(x: Any, by: int) -> Any:
 
 
 def linear_recurrence(a: Any, x: Any, *, initial: Any = None, axis: int = -1, reverse: bool = False) -> Any:
-    """h[t] = a[t] * h[t - 1] + x[t] along an axis.
+    """Compute h[t] = a[t] * h[t - 1] + x[t] along an axis.
 
     Args:
-        a, x: arrays that broadcast to one shape, of at least one axis.
-        initial: h before the first entry, 0 by default: of that shape without `axis`, or what broadcasts to it.
+        a: factors; broadcasts with x to a shape with at least one axis.
+        x: inputs.
+        initial: h before the first entry, 0 by default; broadcasts to the common shape without `axis`.
         axis: the axis that t runs along.
         reverse: run from the last entry to the first: h[t] = a[t] * h[t + 1] + x[t].
 
     Returns:
-        h, of the operands' common shape and dtype.
+        h, with the common shape and dtype of the operands.
 
     Raises:
         TypeError: the common dtype is not a floating-point or complex one, or the operands are scalars.
@@ -90,7 +92,7 @@ def linear_recurrence(a: Any, x: Any, *, initial: Any = None, axis: int = -1, re
     """
     import corejax.numpy as jnp
 
-    # Before anything is converted: a Python scalar takes the arrays' dtype without a loss.
+    # Determine the dtype before any conversion, so that a Python scalar takes the arrays' dtype without rounding.
     dtype = dtypes.result_type(*(v for v in (a, x, initial) if v is not None))
     a, x = jnp.broadcast_arrays(jnp.asarray(a, dtype), jnp.asarray(x, dtype))
     if not dtypes.is_inexact(dtype) or not x.ndim:

@@ -1,4 +1,4 @@
-"""What corejax asks of a backend, answered by NumPy."""
+"""The interface of a corejax backend, implemented with NumPy."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from corejax_numpy_backend.program import Program, program_of
 
 @dataclass(frozen=True)
 class NumpyDevice:
-    """The machine that Python runs on.
+    """The host CPU as a device.
 
     Attributes:
-        id, platform, device_kind: as of every device.
+        id, platform, device_kind: the attributes of every device.
     """
 
     id: int = 0
@@ -34,12 +34,12 @@ class NumpyDevice:
     device_kind: str = f"NumPy {np.__version__}"
 
     def memory_stats(self) -> None:
-        """Nobody counts."""
+        """Return None, because memory is not tracked."""
 
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """A value on the device: a NumPy array that nobody writes to."""
+    """A value on the device: a read-only NumPy array."""
 
     value: np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ class NumpyExecutable:
     """A program that runs step by step.
 
     Attributes:
-        calls_python: it does nothing else.
+        calls_python: True, because each step calls a Python function.
     """
 
     calls_python = True
@@ -57,30 +57,31 @@ class NumpyExecutable:
         self._program = program
 
     def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
-        """The results, computed at once.
+        """Run the program and return its results.
 
-        NumPy's warnings are silent: division by zero and overflow give what StableHLO says. Rules run as eager
-        operations do, and programs inside this one (of a loop's body that calls a jitted function, say) come here too.
+        NumPy's warnings are disabled, because StableHLO defines the results of division by zero and overflow. Rules
+        run like eager operations. Nested programs, such as a jitted function called in a loop's body, use this backend
+        as well.
         """
         with backends.running(NUMPY), set_current_trace(bottom_trace()), np.errstate(all="ignore"):
             return [Buffer(value) for value in self._program([b.value for b in buffers])]
 
     def as_text(self) -> str:
-        """One step to a line."""
+        """Return the program as text, one line per step."""
         return str(self._program)
 
     def cost_analysis(self) -> dict[str, float]:
-        """How many steps there are."""
+        """Return the number of steps."""
         return {"steps": len(self._program.steps)}
 
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments and results."""
+        """Return the bytes of arguments and results."""
         sizes = [sum(aval.nbytes for aval in avals) for avals in (self._program.in_avals, self._program.out_avals)]
         return dict(zip(("argument", "output"), sizes, strict=True))
 
 
 class NumpyBackend(Backend):
-    """One device, on which values are NumPy arrays and nothing waits."""
+    """A backend with one device, whose values are NumPy arrays and whose programs run synchronously."""
 
     name = "numpy"
     capabilities = Capabilities(platforms=("cpu",))
@@ -88,25 +89,25 @@ class NumpyBackend(Backend):
     device_type = NumpyDevice
 
     def devices(self, platform: str | None = None) -> list[NumpyDevice]:
-        """The one device."""
+        """Return the single device."""
         if platform not in (None, "cpu"):
             raise BackendError(f"backend 'numpy' has no platform {platform!r}, only 'cpu'")
         return [_DEVICE]
 
     def put(self, value: Any, aval: ShapedArray, device: NumpyDevice | None = None) -> Buffer:
-        """No copy: nobody writes to the value."""
+        """Wrap the value without a copy, because it is read-only."""
         return value if isinstance(value, Buffer) else Buffer(value)
 
     def fetch(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """No copy either."""
+        """Return the value without a copy."""
         return buffer.value
 
     def device_of(self, buffer: Buffer) -> NumpyDevice:
-        """The one device."""
+        """Return the single device."""
         return _DEVICE
 
     def compile(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> NumpyExecutable:
-        """Every rule is looked up now, so that a missing one is told before anything runs."""
+        """Look up all rules now, so that a missing rule raises before anything runs."""
         return NumpyExecutable(program_of(closed))
 
 

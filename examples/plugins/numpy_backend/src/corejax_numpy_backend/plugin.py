@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""Hooks of the plugin. Discovery imports this module, so that the hooks import everything else when called."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_declare_api_version() -> int:
-    """The version of the plugin API that this is written for."""
+    """Return the version of the plugin API that this plugin uses."""
     return 1
 
 
 @hookimpl
 def corejax_provide_backends() -> dict[str, str]:
-    """`jit(f, backend="numpy")`; imported when something is first compiled for it."""
+    """Provide the backend of `jit(f, backend="numpy")`, imported when a program is first compiled for it."""
     return {"numpy": "corejax_numpy_backend.backend:NUMPY"}

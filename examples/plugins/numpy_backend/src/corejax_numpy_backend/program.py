@@ -1,4 +1,4 @@
-"""A jaxpr as a flat list of steps: each applies an impl rule to values in numbered places."""
+"""A jaxpr as a flat list of steps, each of which applies an impl rule to values in numbered slots."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Step(NamedTuple):
     """One equation.
 
     Attributes:
-        rule: what computes it, of NumPy arrays.
+        rule: the impl rule, a function of NumPy arrays.
         eqn: the equation.
-        operands, results: places of its values.
-        dead: places of values that no later step reads.
+        operands, results: slots of the operands and results.
+        dead: slots of values that no later step reads.
     """
 
     rule: Callable[..., Any]
@@ -42,12 +42,12 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program without variables: its values have places. Arguments are in the first ones.
+    """A program whose values are in numbered slots, the arguments in the first ones.
 
     Attributes:
-        steps: what to do.
-        places: what is there from the beginning: constants, and None where something will be.
-        results: places of the results.
+        steps: the steps, in order.
+        places: initial contents of the slots: constants, and None for computed values.
+        results: slots of the results.
         in_avals, out_avals: types of arguments and results.
     """
 
@@ -58,7 +58,7 @@ class Program(NamedTuple):
     out_avals: Sequence[ShapedArray]
 
     def __call__(self, arguments: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """Run. What a rule raises gets a note that says which rule, and the user's line."""
+        """Run the program. An exception of a rule gets a note with the rule and the user's line."""
         places = [*arguments, *self.places[len(arguments) :]]
         for rule, eqn, operands, results, dead in self.steps:
             try:
@@ -78,10 +78,10 @@ class Program(NamedTuple):
 
 
 def _as_promised(value: Any, aval: ShapedArray, eqn: JaxprEqn) -> np.ndarray[Any, Any]:
-    """A rule's result as a NumPy array that nobody writes to.
+    """Return a rule's result as a read-only NumPy array.
 
     Raises:
-        TypeError: it is of another type than abstract evaluation said.
+        TypeError: the type differs from the result of abstract evaluation.
     """
     array = np.asarray(value, aval.dtype if type(value) in (bool, int, float, complex) else None)
     if array.shape != aval.shape or array.dtype != aval.dtype:
@@ -92,7 +92,7 @@ def _as_promised(value: Any, aval: ShapedArray, eqn: JaxprEqn) -> np.ndarray[Any
 
 
 def program_of(closed: ClosedJaxpr) -> Program:
-    """Compile.
+    """Convert a jaxpr to a `Program`.
 
     Raises:
         MissingRuleError: a primitive has no impl rule.
@@ -108,19 +108,19 @@ def program_of(closed: ClosedJaxpr) -> Program:
 
 
 class _Building:
-    """A program in the making."""
+    """A program under construction."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.places: list[Any] = []
 
     def place(self, value: Any = None) -> int:
-        """A new place, of a constant or of what will be there."""
+        """Add a slot, for a constant or for a computed value."""
         self.places.append(value)
         return len(self.places) - 1
 
     def inline(self, closed: ClosedJaxpr, arguments: Sequence[int]) -> list[int]:
-        """Append a program's steps; gives the places of its results."""
+        """Append the steps of a program, and return the slots of its results."""
         jaxpr = closed.jaxpr
         env: dict[Any, int] = dict(zip(jaxpr.invars, arguments, strict=True))
         env.update((v, self.place(_constant(c, v.aval))) for v, c in zip(jaxpr.constvars, closed.consts, strict=True))
@@ -144,7 +144,10 @@ class _Building:
 
 
 def _is_of_numpy(eqn: JaxprEqn) -> bool:
-    """Whether the author wrote an impl rule of NumPy arrays. That of a jitted call, for one, has it compiled."""
+    """Return whether the primitive has an impl rule on NumPy arrays.
+
+    Some impl rules compile instead, such as the rule of a jitted call.
+    """
     rule = impl_rules.rule_of(eqn.primitive)
     return rule is not None and rule.derived is None and not rule.flags.get("device", False)
 

@@ -1,4 +1,4 @@
-"""Operands for the checks of `corejax verify`, by primitive, with references that do not use SciPy's own function."""
+"""Examples for `corejax verify`, with references that do not use the SciPy functions under test."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from corejax.extend import Example, ShapedArray
 
 
 def _erfcx(x: np.ndarray) -> np.ndarray:
-    """By the Faddeeva function: erfcx(x) = w(ix)."""
+    """Compute erfcx(x) = w(ix) by the Faddeeva function."""
     wide = np.complex128(1j) * x.astype(np.float64)
     return scipy.special.wofz(wide).real.astype(x.dtype)
 
 
 def _lambertw(x: np.ndarray) -> np.ndarray:
-    """By Newton's method on w exp(w) = x."""
+    """Solve w exp(w) = x by Newton's method."""
     wide = x.astype(np.float64)
     w = np.log1p(np.maximum(wide, -0.36))
     for _ in range(60):

@@ -1,7 +1,7 @@
-"""Functions of SciPy as primitives: `erfcx` and the principal branch of `lambertw`, elementwise.
+"""Two SciPy functions as elementwise primitives: `erfcx`, and the principal branch of `lambertw`.
 
-SciPy computes; corejax has to be told the type, the derivative, and that a batch of numbers is an array of numbers.
-`translations.py` says how a compiled program computes them without SciPy.
+SciPy computes the values. The rules here define the result's type, the derivative, and batching, which is trivial for
+elementwise functions. `translations.py` defines how compiled programs compute the functions without SciPy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corejax.extend import Primitive, ShapedArray, defjvp_with_result, defvector
 
 
 def _real(name: str) -> Callable[[ShapedArray], ShapedArray]:
-    """The type of a real elementwise function: its operand's."""
+    """Return an abstract-eval rule for a real elementwise function, whose result has the operand's type."""
 
     def abstract_eval(x: ShapedArray) -> ShapedArray:
         if not dtypes.is_float(x.dtype):
@@ -28,7 +28,7 @@ def _real(name: str) -> Callable[[ShapedArray], ShapedArray]:
 
 
 def _in_own_dtype(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """Let a function that knows float32 and float64 take every float; narrower ones are computed in float32."""
+    """Extend a function of float32 and float64 to all floating-point types; narrower types compute in float32."""
 
     def impl(x: np.ndarray) -> np.ndarray:
         wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
@@ -47,16 +47,16 @@ erfcx_p = Primitive(
     doc="exp(x**2) * erfc(x), elementwise.",
 )
 
-# Made of operators and of the result, so that derivatives of any order follow.
+# The rule uses only operators and the result, so that it can be differentiated to any order.
 defjvp_with_result(erfcx_p, lambda t, y, x: t * (2 * x * y - 2 / math.sqrt(math.pi)))
 defvectorized(erfcx_p)
 
 
 def erfcx(x: Any) -> Any:
-    """The scaled complementary error function, exp(x**2) * erfc(x), elementwise.
+    """Compute the scaled complementary error function, exp(x**2) * erfc(x), elementwise.
 
-    It stays in range where erfc underflows (about 1/(x sqrt(pi)) for large x), and overflows to inf for x below
-    about -9 (float32) or -26 (float64). See DLMF 7.2, and `scipy.special.erfcx`.
+    The result is about 1/(x sqrt(pi)) for large x, for which erfc underflows. It overflows to inf for x below about -9
+    (float32) or -26 (float64). See DLMF 7.2, and `scipy.special.erfcx`.
 
     Args:
         x: real floating-point numbers, of any shape.
@@ -74,8 +74,8 @@ def erfcx(x: Any) -> Any:
 
 
 def _principal_branch(x: np.ndarray) -> np.ndarray:
-    """SciPy's function is complex; on the real line from -1/e on, its principal branch is real."""
-    end = x.dtype.type(-math.exp(-1))  # where SciPy gives NaN
+    """Compute the principal branch by SciPy's complex function; it is real for x >= -1/e."""
+    end = x.dtype.type(-math.exp(-1))  # SciPy returns NaN there
     w = scipy.special.lambertw(np.where(x > end, x, np.nan).astype(np.float64)).real
     return np.where(x == end, -1.0, w)
 
@@ -90,7 +90,7 @@ lambertw_p = Primitive(
 
 
 def _lambertw_jvp(t: Any, w: Any, x: Any) -> Any:
-    """W'(x) = exp(-W) / (1 + W), which unlike W / (x (1 + W)) holds at 0."""
+    """Return the tangent, W'(x) = exp(-W) / (1 + W); unlike W / (x (1 + W)), this form is valid at 0."""
     from corejax import lax
 
     return t * lax.exp(-w) / (1 + w)
@@ -101,7 +101,7 @@ defvectorized(lambertw_p)
 
 
 def lambertw(x: Any) -> Any:
-    """The principal branch of Lambert's W on the real line: w >= -1 with w * exp(w) = x, elementwise.
+    """Compute the principal branch of Lambert's W for real x: w >= -1 with w * exp(w) = x, elementwise.
 
     See DLMF 4.13, and `scipy.special.lambertw`, which is complex. The derivative is infinite at -1/e.
 
@@ -109,7 +109,7 @@ def lambertw(x: Any) -> Any:
         x: real floating-point numbers, of any shape.
 
     Returns:
-        An array of the same shape and dtype, NaN where x < -1/e.
+        An array of the same shape and dtype, with NaN where x < -1/e.
 
     Raises:
         TypeError: the dtype is not a real floating-point one.

@@ -1,8 +1,8 @@
-"""StableHLO for `corejax.jit`.
+"""StableHLO translations.
 
-Without these rules a compiled program would call SciPy back on the host: right, but slow, and only on a CPU.
-Neither function is an operation of StableHLO, so each is a formula that converges quickly wherever it is used;
-where a formula does not hold its result is selected away. Narrow floats are computed in float32, as the impl rules do.
+Without these rules a compiled program would call SciPy on the host, which is correct but slow and works only on CPUs.
+StableHLO has neither function, so each is computed by formulas that converge quickly. Where a formula does not apply, a
+select replaces its result. Narrow floats are computed in float32, as in the impl rules.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from corejax.extend import ShapedArray, xla_translations
 from corejax_special_functions.functions import erfcx_p, lambertw_p
 
-_ERFCX_CUT = 4.0  # from here on the continued fraction is exact to float64 with these terms
+_ERFCX_CUT = 4.0  # above, this many terms of the continued fraction are accurate to float64
 _ERFCX_TERMS = 24
 
 
 class _Elementwise:
-    """Arithmetic on StableHLO values of one real type; numbers become constants."""
+    """Arithmetic on StableHLO values of one real type; Python floats become constants."""
 
     def __init__(self, ctx: Any, aval: ShapedArray) -> None:
         self.ctx, self.aval = ctx, aval
@@ -33,7 +33,7 @@ class _Elementwise:
         return self.ctx.full(self.aval, x) if isinstance(x, float) else x
 
     def where(self, x: Any, comparison: str, y: Any, on_true: Any, on_false: Any) -> Any:
-        """`on_true` where the comparison ("LT", "EQ") holds, else `on_false`."""
+        """Select `on_true` where the comparison ("LT", "EQ") holds, and `on_false` elsewhere."""
         chosen = self.ctx.compare(comparison, self._value(x), self._value(y))
         return self("select", chosen, on_true, on_false)
 
@@ -54,8 +54,10 @@ def _register(primitive: Any) -> Callable[..., Any]:
 
 @_register(erfcx_p)
 def _erfcx(op: _Elementwise, x: Any) -> Any:
-    """exp(x**2) * erfc(x) below 4; above, the continued fraction of erfc (DLMF 7.9.1), of which nothing over- or
-    underflows."""
+    """Compute exp(x**2) * erfc(x) below 4, and the continued fraction of erfc (DLMF 7.9.1) above.
+
+    The continued fraction neither overflows nor underflows.
+    """
     fraction = x
     for k in range(_ERFCX_TERMS, 0, -1):
         fraction = op("add", x, op("divide", k / 2, fraction))
@@ -66,10 +68,10 @@ def _erfcx(op: _Elementwise, x: Any) -> Any:
 
 @_register(lambertw_p)
 def _lambertw(op: _Elementwise, x: Any) -> Any:
-    """Two steps of Halley's method on w - x exp(-w) from a start that is good to 1e-2.
+    """Run two steps of Halley's method on w - x exp(-w), from a start with an error of at most 1e-2.
 
-    The start is Winitzki's approximation, near the branch point three terms of the series in sqrt(2 (e x + 1))
-    (Corless et al. 1996, eq. 4.22). Steps are not taken where they would divide 0 by 0, at the branch point.
+    The start is Winitzki's approximation, or three terms of the series in sqrt(2 (e x + 1)) near the branch point
+    (Corless et al. 1996, eq. 4.22). Steps are skipped at the branch point, where they would divide 0 by 0.
     """
     p = op("sqrt", op("maximum", 0.0, op("multiply", 2.0, op("add", 1.0, op("multiply", math.e, x)))))
     series = op("multiply", p, op("subtract", 1 / 3, op("multiply", p, 11 / 72)))

@@ -1,4 +1,4 @@
-"""Operands for the checks of `corejax verify`, by primitive."""
+"""Examples for `corejax verify`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from corejax.extend import Example, ShapedArray
 
 
 def reference(d: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The sum as it is defined, with the matrix written out."""
+    """Compute the product by its definition, with the full matrix."""
     m, n = x.shape[-1], d.shape[-1] - x.shape[-1] + 1
     matrix = d[..., np.arange(n)[:, None] - np.arange(m) + m - 1]
     wide = np.result_type(d.dtype, np.float64)
@@ -16,7 +16,7 @@ def reference(d: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _example(d: tuple[int, ...], x: tuple[int, ...]) -> Example:
-    # FFTs mix large and small: errors are relative to the largest entry, and grow with the logarithm of the length.
+    # Errors of an FFT are relative to the largest entry, and grow with the logarithm of the length.
     operands = [ShapedArray(d, np.float32), ShapedArray(x, np.float32)]
     return Example(operands, reference=reference, tolerance=2.0)
 

@@ -1,7 +1,8 @@
-"""A Toeplitz matrix times a vector through the FFT, in O((n + m) log(n + m)): bilinear, and its own transpose.
+"""The product of a Toeplitz matrix and a vector by FFT, in O((n + m) log(n + m)).
 
-The matrix is given by its diagonals d, from the top right corner to the bottom left one: T[i, j] = d[i - j + m - 1].
-Then T x is the part of the convolution of d and x in which x lies wholly within d.
+The matrix is given by its diagonals d, from the top right corner to the bottom left: T[i, j] = d[i - j + m - 1].
+The product T x is the "valid" part of the convolution of d and x. It is bilinear, and its transposes are products of
+the same kind.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from corejax.extend import (
 
 
 def fft_length(diagonals: ShapedArray) -> int:
-    """Length of the transforms: a cyclic convolution that long has the wanted part right, whatever wraps around."""
+    """Return the length of the transforms; wrapping around does not affect the part of the result that is used."""
     return scipy.fft.next_fast_len(diagonals.shape[-1], real=True)
 
 
@@ -67,7 +68,7 @@ matvec_p = Primitive(
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The product rule. None is a zero tangent, for which nothing is computed."""
+    """Apply the product rule. None is a zero tangent, for which nothing is computed."""
     (d, x), (d_dot, x_dot) = primals, tangents
     first = None if d_dot is None else matvec_p.bind(d_dot, x)
     second = None if x_dot is None else matvec_p.bind(d, x_dot)
@@ -75,7 +76,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
-    """One more leading axis; an operand that is not mapped gets one of length 1, and is transformed once."""
+    """Add a leading axis; an operand that is not mapped gets an axis of length 1, and is transformed once."""
     from corejax import lax
 
     pairs = zip(vals, dims, strict=True)
@@ -84,7 +85,11 @@ def _vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> tu
 
 
 def _transpose(ct: Any, d: Any, x: Any) -> list[Any]:
-    """The transposed matrix has the diagonals in reverse; that of the cotangents takes x, reversed, to those of d."""
+    """Return the cotangent of d or of x.
+
+    The cotangent of x is a product with the transposed matrix, whose diagonals are d in reverse. The cotangent of d is
+    the product of the Toeplitz matrix of the padded cotangents and the reversed x.
+    """
     from corejax import lax
 
     last = (ct.ndim - 1,)
@@ -96,7 +101,7 @@ def _transpose(ct: Any, d: Any, x: Any) -> list[Any]:
 
 
 def _sum_to(ct: Any, aval: ShapedArray) -> Any:
-    """Cotangents of an operand whose leading axes of length 1 were repeated."""
+    """Sum cotangents over the leading axes along which an operand of length 1 was broadcast."""
     from corejax import lax
 
     repeated = tuple(i for i, (a, b) in enumerate(zip(ct.shape, aval.shape, strict=True)) if a != b)
@@ -109,7 +114,7 @@ transpose_rules.register(matvec_p, _transpose)
 
 
 def toeplitz_matvec(c: Any, r: Any, x: Any) -> Any:
-    """The product of the Toeplitz matrix with first column `c` and first row `r` with a vector.
+    """Multiply the Toeplitz matrix with first column `c` and first row `r` by a vector.
 
     Args:
         c: first column, shape (n,), n >= 1.
@@ -117,7 +122,8 @@ def toeplitz_matvec(c: Any, r: Any, x: Any) -> Any:
         x: vector, shape (m,).
 
     Returns:
-        Shape (n,), in the common dtype of the three. Cost and memory are those of an FFT of length n + m - 1.
+        An array of shape (n,), in the common dtype of the arguments. Time and memory are those of an FFT of length
+        n + m - 1.
 
     Raises:
         TypeError: shapes do not fit together, or the common dtype is not a floating-point or complex one.

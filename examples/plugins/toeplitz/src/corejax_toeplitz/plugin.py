@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""Hooks of the plugin. Discovery imports this module, so that the hooks import everything else when called."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from corejax.extend import Example, hookimpl
 
 @hookimpl
 def corejax_declare_api_version() -> int:
-    """The version of the plugin API that this is written for."""
+    """Return the version of the plugin API that this plugin uses."""
     return 1
 
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """The primitive, with the rules beside it."""
+    """Import the module that defines the primitive and its rules."""
     import corejax_toeplitz.matvec  # noqa: F401
 
 
 @hookimpl
 def corejax_register_rules(kind: str) -> None:
-    """Translations are imported when something is first compiled."""
+    """Import the translations when a program is first compiled."""
     if kind == "xla_translation":
         import corejax_toeplitz.translations  # noqa: F401
 
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.toeplitz`."""
+    """Export the module as `corejax.toeplitz`."""
     return {"toeplitz": "corejax_toeplitz.matvec"}
 
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> Sequence[Example]:
-    """What `corejax verify` checks the rules on."""
+    """Return the examples that `corejax verify` checks the rules with."""
     from corejax_toeplitz.examples import EXAMPLES
 
     return EXAMPLES.get(primitive, ())

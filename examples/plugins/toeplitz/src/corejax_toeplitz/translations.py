@@ -1,4 +1,4 @@
-"""StableHLO, for `corejax.jit`: two transforms forward, a product, one back, as in the impl rule."""
+"""StableHLO translation: two forward transforms, a product, and an inverse transform, as in the impl rule."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from corejax_toeplitz.matvec import fft_length, matvec_p
 
 @xla_translations.register(matvec_p)
 def matvec_translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any]) -> Any:
-    """`fft` of StableHLO, of which RFFT and IRFFT are the kinds for real numbers."""
+    """Translate to StableHLO's `fft`, of type RFFT and IRFFT for real numbers."""
     (d_aval, x_aval), dtype = in_avals, in_avals[0].dtype
     real = dtype.kind != "c"
-    # The transforms know float32 and float64.
+    # The transforms support float32 and float64 only.
     wide = dtype if dtype in (np.float64, np.complex64, np.complex128) else np.dtype(np.float32)
     spectral = np.dtype(np.complex128 if wide in (np.float64, np.complex128) else np.complex64)
     length, batch = fft_length(d_aval), np.broadcast_shapes(d_aval.shape[:-1], x_aval.shape[:-1])

@@ -50,10 +50,10 @@ def finish_compiled(
         while_p: the primitive.
         consts: the constants of the condition, then those of the body.
         carry: the values that the next step takes.
-        body_jaxpr: the body.
-        body_nconsts: number of the body's constants.
+        body_jaxpr: the body, as in the primitive's parameters.
+        body_nconsts: the number of constants of the body.
         cond_jaxpr: the condition.
-        cond_nconsts: number of the condition's constants.
+        cond_nconsts: the number of constants of the condition.
     """
     if not (may_be_compiled(cond_jaxpr) and may_be_compiled(body_jaxpr)):
         return None

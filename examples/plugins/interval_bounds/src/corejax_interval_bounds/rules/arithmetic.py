@@ -1,4 +1,4 @@
-"""Arithmetic."""
+"""Interval rules of arithmetic."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ increasing(lax.add_p, ulps=1)
 
 @interval_rules.register(lax.sub_p, ulps=1)
 def sub_interval(x: Bounds, y: Bounds) -> Bounds:
-    """Increasing in the first operand, decreasing in the second."""
+    """Subtract opposite bounds: increasing in the first operand, decreasing in the second."""
     return Bounds(lax.sub(x.lower, y.upper), lax.sub(x.upper, y.lower))
 
 
 def times(x: Bounds, y: Bounds) -> Bounds:
-    """Bounds of the product: the smallest and the largest of the products of bounds; NaN where one is 0 times inf."""
+    """Return the smallest and the largest product of bounds; NaN where one is 0 times inf."""
     return hull(*(lax.mul(a, b) for a in ends(x) for b in ends(y)))
 
 
 @interval_rules.register(lax.mul_p, ulps=1)
 def mul_interval(x: Bounds, y: Bounds) -> Bounds:
-    """Four products; a value by itself is a square."""
+    """Multiply all pairs of bounds; the product of a value with itself is a square."""
     if x is y:
         size = magnitudes(x)
         return Bounds(lax.mul(size.lower, size.lower), lax.mul(size.upper, size.upper))
@@ -42,7 +42,7 @@ def mul_interval(x: Bounds, y: Bounds) -> Bounds:
 
 @interval_rules.register(lax.div_p, ulps=1)
 def div_interval(x: Bounds, y: Bounds) -> Bounds:
-    """Four quotients; no bounds where the divisor may be 0 (of integers: those of the dtype)."""
+    """Divide all pairs of bounds; unbounded where the divisor may be 0 (for integers, the bounds of the dtype)."""
     zero = constant(0, y.lower)
     through_zero = lax.bitwise_and(lax.le(y.lower, zero), lax.ge(y.upper, zero))
     divisors = [lax.select(through_zero, constant(1, b), b) for b in ends(y)]
@@ -53,7 +53,10 @@ def div_interval(x: Bounds, y: Bounds) -> Bounds:
 
 @interval_rules.register(lax.rem_p)
 def rem_interval(x: Bounds, y: Bounds) -> Bounds:
-    """The dividend's sign; no larger than the dividend or, but for a divisor 0, the divisor."""
+    """Bound the remainder by the magnitudes of both operands, with the sign of the dividend.
+
+    If the divisor may be 0, the remainder is NaN for floats, and the dividend for integers.
+    """
     size = lax.min(magnitudes(x).upper, magnitudes(y).upper)
     zero = constant(0, size)
     if is_float(y):

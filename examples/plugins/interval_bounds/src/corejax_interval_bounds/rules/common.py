@@ -1,4 +1,4 @@
-"""Helpers for rules."""
+"""Helper functions for rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corejax_lax_basic import lax
 
 
 def increasing(*primitives: Primitive, ulps: float = 0) -> None:
-    """Register the rule of primitives that increase in every operand: they map lower bounds to lower bounds."""
+    """Register the rule of primitives that increase in every operand, and so map lower bounds to lower bounds."""
     for primitive in primitives:
 
         def rule(*operands: Bounds, _primitive: Primitive = primitive, **params: Any) -> Any:
@@ -29,45 +29,45 @@ def increasing(*primitives: Primitive, ulps: float = 0) -> None:
 
 
 def ends(bounds: Bounds) -> tuple[Any, ...]:
-    """Both bounds, or the one value of a point."""
+    """Return both bounds, or the single value of a point."""
     return bounds[:1] if bounds.is_point else bounds
 
 
 def is_float(bounds: Bounds) -> bool:
-    """Whether the operand is of floating-point numbers."""
+    """Return whether the operand has a floating-point dtype."""
     return bool(dtypes.is_float(get_aval(bounds.lower).dtype))
 
 
 def is_bool(bounds: Bounds) -> bool:
-    """Whether the operand is of truth values."""
+    """Return whether the operand has dtype bool."""
     return bool(dtypes.is_bool(get_aval(bounds.lower).dtype))
 
 
 def least(x: Any) -> Any:
-    """The smallest value of an array's dtype, as a scalar."""
+    """Return the smallest value of an array's dtype, as a scalar."""
     dtype = get_aval(x).dtype
     return constant(-np.inf if dtypes.is_float(dtype) else dtypes.iinfo(dtype).min, x)
 
 
 def greatest(x: Any) -> Any:
-    """The largest value of an array's dtype, as a scalar."""
+    """Return the largest value of an array's dtype, as a scalar."""
     dtype = get_aval(x).dtype
     return constant(np.inf if dtypes.is_float(dtype) else dtypes.iinfo(dtype).max, x)
 
 
 def is_nan(x: Any) -> Any:
-    """Where nothing is known."""
+    """Return a mask of the elements that are NaN, that is, unknown."""
     return lax.ne(x, x)
 
 
 def unknown_where(outside: Any, bounds: Bounds) -> Bounds:
-    """NaN in both bounds where a function is not defined on the whole operand."""
+    """Set both bounds to NaN where a function is not defined on the whole operand."""
     nan = constant(np.nan, bounds.lower)
     return Bounds(lax.select(outside, nan, bounds.lower), lax.select(outside, nan, bounds.upper))
 
 
 def hull(*corners: Any) -> Bounds:
-    """From the smallest of several arrays to the largest."""
+    """Return the bounds from the smallest to the largest of several arrays."""
     lower = upper = corners[0]
     for corner in corners[1:]:
         lower, upper = lax.min(lower, corner), lax.max(upper, corner)
@@ -75,19 +75,19 @@ def hull(*corners: Any) -> Bounds:
 
 
 def clipped(bounds: Bounds, low: float, high: float) -> Bounds:
-    """Bounds within the function's range, which widening may have left."""
+    """Clip bounds to the function's range, which widening may have exceeded."""
     low, high = constant(low, bounds.lower), constant(high, bounds.lower)
     return Bounds(lax.clamp(low, bounds.lower, high), lax.clamp(low, bounds.upper, high))
 
 
 def join(case: Bounds, other: Bounds, possible: Any) -> Bounds:
-    """`case`, or where it is possible also `other`."""
+    """Return the bounds of `case`, extended to include `other` where `possible`."""
     lower = lax.select(possible, lax.min(case.lower, other.lower), case.lower)
     return Bounds(lower, lax.select(possible, lax.max(case.upper, other.upper), case.upper))
 
 
 def magnitudes(x: Bounds) -> Bounds:
-    """Bounds of the absolute value."""
+    """Return the bounds of the absolute value."""
     if dtypes.is_unsigned(get_aval(x.lower).dtype):
         return x
     zero = constant(0, x.lower)

@@ -1,4 +1,4 @@
-"""Comparisons, logic and selection: truth values are intervals too, and where they are open both cases count."""
+"""Interval rules of comparisons, logic and selection. An undecided truth value is the interval [False, True]."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from corejax_lax_basic import lax
 
 
 def negated(truth: Bounds) -> Bounds:
-    """Bounds of "not"."""
+    """Return the bounds of the negation."""
     return Bounds(lax.bitwise_not(truth.upper), lax.bitwise_not(truth.lower))
 
 
-# Each is certain if it holds for the worst ends, and possible unless its opposite is certain: NaN leaves all open.
+# A comparison is certainly true if it holds for the worst bounds, and possibly true unless its opposite is certain.
+# With NaN as a bound the result is undecided.
 
 
 def less(x: Bounds, y: Bounds) -> Bounds:
-    """Bounds of `x < y`."""
+    """Return the bounds of `x < y`."""
     return Bounds(lax.lt(x.upper, y.lower), lax.bitwise_not(lax.ge(x.lower, y.upper)))
 
 
 def less_equal(x: Bounds, y: Bounds) -> Bounds:
-    """Bounds of `x <= y`."""
+    """Return the bounds of `x <= y`."""
     return Bounds(lax.le(x.upper, y.lower), lax.bitwise_not(lax.gt(x.lower, y.upper)))
 
 
 def equal(x: Bounds, y: Bounds) -> Bounds:
-    """Bounds of `x == y`."""
+    """Return the bounds of `x == y`."""
     known = lax.bitwise_and(lax.eq(x.lower, x.upper), lax.eq(y.lower, y.upper))
     apart = lax.bitwise_or(lax.lt(x.upper, y.lower), lax.lt(y.upper, x.lower))
     return Bounds(lax.bitwise_and(known, lax.eq(x.lower, y.lower)), lax.bitwise_not(apart))
@@ -45,19 +46,19 @@ interval_rules.register(lax.eq_p, equal)
 
 @interval_rules.register(lax.gt_p)
 def greater(x: Bounds, y: Bounds) -> Bounds:
-    """Bounds of `x > y`."""
+    """Return the bounds of `x > y`."""
     return less(y, x)
 
 
 @interval_rules.register(lax.ge_p)
 def greater_equal(x: Bounds, y: Bounds) -> Bounds:
-    """Bounds of `x >= y`."""
+    """Return the bounds of `x >= y`."""
     return less_equal(y, x)
 
 
 @interval_rules.register(lax.ne_p)
 def not_equal(x: Bounds, y: Bounds) -> Bounds:
-    """Bounds of `x != y`."""
+    """Return the bounds of `x != y`."""
     return negated(equal(x, y))
 
 
@@ -65,10 +66,10 @@ def not_equal(x: Bounds, y: Bounds) -> Bounds:
 
 
 def refuse_bits(name: str, *operands: Bounds) -> None:
-    """Bits of a number that is only known to be between two others are not known.
+    """Raise TypeError if an operand has an integer dtype, because bounds do not determine bits.
 
     Raises:
-        TypeError: an operand is of integers.
+        TypeError: an operand has an integer dtype.
     """
     for x in operands:
         if not is_bool(x):
@@ -88,7 +89,7 @@ def _on_bools(primitive: Primitive) -> None:
     interval_rules.register(primitive, rule)
 
 
-# Increasing in every operand, where False is below True.
+# These primitives increase in every operand, with False below True.
 _on_bools(lax.and_p)
 _on_bools(lax.or_p)
 _on_bools(lax.reduce_and_p)
@@ -97,13 +98,13 @@ _on_bools(lax.reduce_or_p)
 
 @interval_rules.register(lax.not_p)
 def not_interval(x: Bounds) -> Bounds:
-    """The bounds change places; of signed integers, `~x` is `-x - 1`, and of others also decreasing."""
+    """Negate and swap the bounds, because `~x` is decreasing for all integers (`-x - 1` for signed ones)."""
     return negated(x)
 
 
 @interval_rules.register(lax.xor_p)
 def xor_interval(x: Bounds, y: Bounds) -> Bounds:
-    """Of truth values, whether they differ."""
+    """Return whether two truth values differ."""
     refuse_bits("xor", x, y)
     return not_equal(x, y)
 
@@ -113,7 +114,7 @@ def xor_interval(x: Bounds, y: Bounds) -> Bounds:
 
 @interval_rules.register(lax.select_n_p)
 def select_n_interval(which: Bounds, *cases: Bounds) -> Bounds:
-    """The chosen case; where the choice is open, from the lowest to the highest of those that are possible."""
+    """Select the bounds of the chosen case; if the choice is undecided, join the bounds of all possible cases."""
     out = Bounds(*(lax.select_n_p.bind(which.lower, *column) for column in zip(*cases, strict=True)))
     if which.is_point:
         return out

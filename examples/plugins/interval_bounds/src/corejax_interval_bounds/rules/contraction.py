@@ -1,4 +1,4 @@
-"""`dot_general`: sums of products."""
+"""Interval rule of `dot_general`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from corejax_lax_basic import lax
 
 @interval_rules.register(lax.dot_general_p)
 def dot_general_interval(x: Bounds, y: Bounds, **params: Any) -> Bounds:
-    """Exact but for rounding: with a known operand by its signs, else product by product.
+    """Bound sums of products, tightly except for rounding.
 
-    With two open operands the products are all there at once (batch, free and contracted axes), unless a compiler
-    fuses them.
+    With a known operand, the bounds are chosen by its signs. With two intervals, an array of all products is created
+    (batch, free and contracted axes), unless a compiler fuses it.
     """
     if x.is_point or y.is_point:
         return _with_known(x, y, params)
@@ -29,7 +29,7 @@ def dot_general_interval(x: Bounds, y: Bounds, **params: Any) -> Bounds:
 
 
 def _with_known(x: Bounds, y: Bounds, params: Any) -> Bounds:
-    """Positive weights take lower bounds to lower bounds, negative ones take upper bounds there."""
+    """Multiply by known weights: lower bounds come from lower bounds times positive, upper times negative weights."""
 
     def dot(weights: Any, values: Any) -> Any:
         return lax.dot_general_p.bind(*((weights, values) if x.is_point else (values, weights)), **params)
@@ -45,12 +45,12 @@ def _with_known(x: Bounds, y: Bounds, params: Any) -> Bounds:
         out = outward_sum(out, magnitude, 2 * math.prod(get_aval(x.lower).shape[a] for a in axes) + 1)
     if not is_float(out):
         return out
-    # An infinite bound times a weight 0 is NaN: there nothing is known, of either bound.
+    # An infinite bound times a zero weight is NaN; both bounds are unknown there.
     return unknown_where(lax.bitwise_or(is_nan(out.lower), is_nan(out.upper)), out)
 
 
 def _product_by_product(x: Bounds, y: Bounds, params: Any) -> Bounds:
-    """Operands spread over batch, free and contracted axes, multiplied and summed."""
+    """Broadcast the operands to batch, free and contracted axes, multiply and sum."""
     (x_contract, y_contract), (x_batch, y_batch) = params["dimension_numbers"]
     element = params["preferred_element_type"]
     x_shape, y_shape = get_aval(x.lower).shape, get_aval(y.lower).shape

@@ -14,7 +14,7 @@ from corejax_lax_basic import lax
 
 @interval_rules.register(lax.convert_element_type_p)
 def convert_interval(x: Bounds, *, new_dtype: Any, weak_type: bool) -> Bounds:
-    """Increasing, whatever is rounded or cut off; to bool, whether it differs from 0.
+    """Convert both bounds, because conversions are increasing; to bool, compare with 0.
 
     Raises:
         TypeError: the new dtype is complex.
@@ -31,7 +31,8 @@ def convert_interval(x: Bounds, *, new_dtype: Any, weak_type: bool) -> Bounds:
         return lax.convert_element_type_p.bind(bound, new_dtype=new_dtype, weak_type=weak_type)
 
     out = Bounds(converted(x.lower), converted(x.upper))
-    if is_float(x) and dtypes.is_integer(new_dtype):  # integers have no NaN: anything is possible
+    # Integers have no NaN, so that an unknown value has the bounds of the dtype.
+    if is_float(x) and dtypes.is_integer(new_dtype):
         unknown = lax.bitwise_or(is_nan(x.lower), is_nan(x.upper))
         info = dtypes.iinfo(new_dtype)
         lower = lax.select(unknown, constant(info.min, out.lower), out.lower)

@@ -1,4 +1,4 @@
-"""Cumulative reductions."""
+"""Interval rules of cumulative reductions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ increasing(lax.cummax_p, lax.cummin_p)
 
 @interval_rules.register(lax.cumsum_p)
 def cumsum_interval(x: Bounds, **params: Any) -> Bounds:
-    """The sums of the bounds, widened by what sums of so many terms as the last one has may lose."""
+    """Sum the bounds, and widen them by the rounding errors of the longest sum."""
     out = Bounds(*(lax.cumsum_p.bind(b, **params) for b in x))
     terms = get_aval(x.lower).shape[params["axis"]]
     if not widens(out) or terms <= 1:
@@ -31,7 +31,7 @@ def cumsum_interval(x: Bounds, **params: Any) -> Bounds:
 
 @interval_rules.register(lax.cumprod_p)
 def cumprod_interval(x: Bounds, *, axis: int, reverse: bool) -> Bounds:
-    """Products of intervals, in the tree of a parallel scan; widened by what so many products may lose."""
+    """Multiply intervals by a parallel scan, and widen by the rounding errors of the products."""
     terms = get_aval(x.lower).shape[axis]
     if not terms:
         return x
@@ -45,7 +45,7 @@ def cumprod_interval(x: Bounds, *, axis: int, reverse: bool) -> Bounds:
 
 @interval_rules.register(lax.cumlogsumexp_p)
 def cumlogsumexp_interval(x: Bounds, **params: Any) -> Bounds:
-    """Increasing in every element; each step may lose as much as an exponential and a logarithm."""
+    """Apply the primitive to both bounds, because it is increasing; each step rounds an exponential and a logarithm."""
     out = Bounds(*(lax.cumlogsumexp_p.bind(b, **params) for b in x))
     terms = get_aval(x.lower).shape[params["axis"]]
     return outward(out, 8 * terms, 8 * terms) if terms > 1 else out

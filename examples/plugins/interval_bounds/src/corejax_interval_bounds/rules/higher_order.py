@@ -1,6 +1,6 @@
-"""Primitives with programs: jitted functions, conditionals and loops stay what they are, with programs on bounds.
+"""Interval rules of higher-order primitives: calls, conditionals and scans of programs that compute bounds.
 
-Those of plugins that are not installed have no primitive, and need no rule.
+A primitive whose plugin is not installed gets no rule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ scan_p = find_primitive("scan")
 
 
 def xla_call_interval(*operands: Bounds, call_jaxpr: ClosedJaxpr, name: str, backend: str | None) -> list[Bounds]:
-    """One call of the program on bounds."""
+    """Call the program that computes bounds."""
     assert xla_call_p is not None
     open_in = open_flags(operands)
     program, open_out = interval_jaxpr(call_jaxpr, open_in)
@@ -34,7 +34,7 @@ def xla_call_interval(*operands: Bounds, call_jaxpr: ClosedJaxpr, name: str, bac
 def cond_interval(
     index: Bounds, *operands: Bounds, branches: tuple[ClosedJaxpr, ...], linear: tuple[bool, ...]
 ) -> list[Bounds]:
-    """A conditional between programs on bounds; where the index is open, all of those that are possible."""
+    """Choose between the branches on bounds; if the index is an interval, join the results of all possible branches."""
     assert cond_p is not None
     index = _as_point_where_known(index)
     open_in = open_flags(operands)
@@ -49,7 +49,7 @@ def cond_interval(
 
 
 def _as_point_where_known(index: Bounds) -> Bounds:
-    """The index as a point where its bounds are known now and agree: only one branch has to run."""
+    """Convert the index to a point if its bounds are known and equal, so that only one branch has to run."""
     known = not any(isinstance(b, Tracer) for b in index)
     return Bounds.point(index.lower) if known and host_value(index.lower) == host_value(index.upper) else index
 
@@ -83,10 +83,10 @@ def scan_interval(
     num_consts: int,
     **params: Any,
 ) -> list[Bounds]:
-    """One scan whose carry is bounds; a carry is open if it becomes so in any iteration.
+    """Scan with bounds as the carry; a carry is an interval if it becomes one in any iteration.
 
-    The number of iterations is known, so the bounds after the last are those of the program written out: there is no
-    fixed point to look for.
+    The number of iterations is known, so that the bounds after the last iteration are those of the unrolled program,
+    and no widening is necessary.
     """
     assert scan_p is not None
     num_ys = len(jaxpr.out_avals) - num_carry

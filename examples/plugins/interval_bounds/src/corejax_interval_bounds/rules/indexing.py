@@ -1,4 +1,4 @@
-"""Blocks at indices that may be open."""
+"""Interval rules of slices whose start indices may be intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corejax_lax_basic import lax
 
 @interval_rules.register(lax.dynamic_slice_p)
 def dynamic_slice_interval(x: Bounds, *starts: Bounds, slice_sizes: tuple[int, ...]) -> Bounds:
-    """The block's bounds; at an open index, from the lowest to the highest of the blocks that are possible."""
+    """Slice both bounds; if a start is an interval, join the bounds of all possible blocks."""
     shape = get_aval(x.lower).shape
     out = None
     for place, possible in _places(shape, slice_sizes, starts):
@@ -28,7 +28,7 @@ def dynamic_slice_interval(x: Bounds, *starts: Bounds, slice_sizes: tuple[int, .
 
 @interval_rules.register(lax.dynamic_update_slice_p)
 def dynamic_update_slice_interval(x: Bounds, update: Bounds, *starts: Bounds) -> Bounds:
-    """The array with the block in every place where it is possible."""
+    """Update both bounds; if a start is an interval, join the results of all possible positions."""
     shape, sizes = get_aval(x.lower).shape, get_aval(update.lower).shape
     out = None
     for place, possible in _places(shape, sizes, starts):
@@ -40,7 +40,10 @@ def dynamic_update_slice_interval(x: Bounds, update: Bounds, *starts: Bounds) ->
 
 
 def _places(shape: Sequence[int], sizes: Sequence[int], starts: Sequence[Bounds]) -> Iterator[tuple[list[Any], Any]]:
-    """Start indices of every block that may be meant, each with whether it is possible; the first one is."""
+    """Yield the start indices of each candidate block, with a mask of whether the block is possible.
+
+    The first block is always possible; its mask is None.
+    """
     yield [s.lower for s in starts], None
     open_axes = [i for i, s in enumerate(starts) if not s.is_point]
     ranges = [range(shape[i] - sizes[i] + 1) for i in open_axes]

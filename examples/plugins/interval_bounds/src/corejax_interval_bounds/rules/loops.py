@@ -1,4 +1,4 @@
-"""`while`: bounds of what a loop ends with, where how often it runs may depend on what is within the bounds."""
+"""Interval rule of `while`; the number of iterations may depend on an interval."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from corejax_lax_basic import lax
 
 while_p = find_primitive("while")
 
-EXACT_ROUNDS = 100  # iterations that are followed one by one before bounds are widened
+EXACT_ROUNDS = 100  # iterations on bounds before the bounds are widened
 
 
 def while_interval(
     *operands: Bounds, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
 ) -> list[Bounds]:
-    """One loop whose carry is bounds.
+    """Run a loop with bounds as the carry.
 
-    Where the condition depends on no interval, it runs as often as the program. Where it does, the loop on bounds goes
-    on as long as the program may, and its result is all carries that the program may end with. After `EXACT_ROUNDS`
-    iterations bounds that still move become infinite (those of integers half of what the dtype holds, for the body
-    may add to them), so that it comes to an end.
+    If the condition does not depend on an interval, the loop runs as often as the program. If it does, the loop on
+    bounds continues as long as the program may, and the result contains all carries that the program may end with.
+    After `EXACT_ROUNDS` iterations, bounds that still change become infinite, so that the loop terminates. Bounds of
+    integers become half of the dtype's limits, because the body may add to them.
     """
     assert while_p is not None
     first = cond_nconsts + body_nconsts
@@ -49,7 +49,7 @@ def while_interval(
     open_in[first:], body = fixpoint(on_bounds, open_in[first:])
     cond, (is_open,) = interval_jaxpr(cond_jaxpr, [*open_in[:cond_nconsts], *open_in[first:]])
     if is_open:
-        open_in[first:] = [True] * len(open_in[first:])  # how often it has changed is not known
+        open_in[first:] = [True] * len(open_in[first:])  # the number of iterations is unknown, and so is each carry
         body, _ = interval_jaxpr(body_jaxpr, open_in[cond_nconsts:], open_in[first:])
         cond, _ = interval_jaxpr(cond_jaxpr, [*open_in[:cond_nconsts], *open_in[first:]], [True])
     pieces = (slice(0, cond_nconsts), slice(cond_nconsts, first), slice(first, None))
@@ -81,10 +81,11 @@ def _refuse_effects(*programs: ClosedJaxpr) -> None:
 def _all_ends(
     cond: ClosedJaxpr, body: ClosedJaxpr, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]
 ) -> list[Any]:
-    """Bounds of the carries with which the loop may end; programs, constants and carries are of bounds in a row.
+    """Return bounds of all carries with which the loop may end.
 
-    The state: how many iterations, whether further ones change nothing, whether the loop may have ended, and with
-    what; the carry now.
+    Constants and carries are flat lists of bounds, as returned by `packed`. The state of the loop is the number of
+    iterations, whether further iterations change nothing, whether the loop may have ended, the bounds of the carries
+    with which it may have ended, and the current carry.
     """
     assert while_p is not None
     num_cond, num_consts = len(cond_consts), len(cond_consts) + len(body_consts)
@@ -139,14 +140,17 @@ def _scalar(value: Any, dtype: Any) -> Array:
 
 
 def _ended(end: Bounds, now: Bounds, ended: Any, possible: Any) -> Bounds:
-    """What the loop may have ended with, this carry among it if it is possible; before any, this one alone."""
+    """Return the bounds of the possible final carries, extended by the current carry if it is a `possible` end.
+
+    If the loop cannot have `ended` before, the current carry is the only one.
+    """
     lower = lax.select(ended, lax.min(end.lower, now.lower), now.lower)
     upper = lax.select(ended, lax.max(end.upper, now.upper), now.upper)
     return Bounds(lax.select(possible, lower, end.lower), lax.select(possible, upper, end.upper))
 
 
 def _widened(old: Bounds, new: Bounds, late: Any) -> Bounds:
-    """The new bounds; late, bounds that contain old and new, infinite where the new ones are further out."""
+    """Return the new bounds or, if `late`, the old bounds with those that the new ones exceed made infinite."""
     dtype = get_aval(old.lower).dtype
     if dtypes.is_bool(dtype):
         low, high = False, True
@@ -156,7 +160,7 @@ def _widened(old: Bounds, new: Bounds, late: Any) -> Bounds:
         low, high = dtypes.iinfo(dtype).min // 2, dtypes.iinfo(dtype).max // 2
     lower = lax.select(lax.ge(new.lower, old.lower), old.lower, lax.full_like(old.lower, low))
     upper = lax.select(lax.le(new.upper, old.upper), old.upper, lax.full_like(old.upper, high))
-    if dtypes.is_float(dtype):  # what is not known stays so
+    if dtypes.is_float(dtype):  # unknown values stay unknown
         unknown = lax.bitwise_or(lax.ne(old.lower, old.lower), lax.ne(new.lower, new.lower))
         nan = lax.full_like(lower, np.nan)
         lower, upper = lax.select(unknown, nan, lower), lax.select(unknown, nan, upper)
@@ -164,7 +168,7 @@ def _widened(old: Bounds, new: Bounds, late: Any) -> Bounds:
 
 
 def _same(x: Any, y: Any) -> Any:
-    """Whether two arrays are equal, NaN being equal to NaN."""
+    """Return whether two arrays are equal, with NaN equal to NaN."""
     equal = lax.bitwise_or(lax.eq(x, y), lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
     return lax.reduce_and_p.bind(equal, axes=tuple(range(get_aval(x).ndim)))
 

@@ -1,4 +1,4 @@
-"""Powers."""
+"""Interval rules of powers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from corejax_lax_basic import lax
 
 @interval_rules.register(lax.integer_pow_p)
 def integer_pow_interval(x: Bounds, *, y: int) -> Bounds:
-    """Odd powers increase, even ones increase with the absolute value; negative ones are inverses of these."""
+    """Bound an integer power.
+
+    Odd powers increase, even powers increase with the magnitude, and negative powers are inverses.
+    """
     size = abs(y)
     base = magnitudes(x) if size % 2 == 0 else x
     out = outward(Bounds(lax.integer_pow(base.lower, size), lax.integer_pow(base.upper, size)), 2 * max(size - 1, 0))
@@ -24,7 +27,7 @@ def integer_pow_interval(x: Bounds, *, y: int) -> Bounds:
     zero = constant(0, out.lower)
     through_zero = lax.bitwise_and(lax.le(out.lower, zero), lax.ge(out.upper, zero))
     lower, upper = (lax.div(constant(1, b), lax.select(through_zero, constant(1, b), b)) for b in out)
-    # From above, 1/0 is the largest of all; an even power comes only from above.
+    # 1/0 from above is the largest value. Even powers are positive, so that they reach 0 only from above.
     lowest = least(lower) if size % 2 else lax.div(constant(1, out.upper), out.upper)
     lower, upper = (
         lax.select(through_zero, lowest, upper),
@@ -35,7 +38,10 @@ def integer_pow_interval(x: Bounds, *, y: int) -> Bounds:
 
 @interval_rules.register(lax.pow_p)
 def pow_interval(x: Bounds, y: Bounds) -> Bounds:
-    """Of a base that is not negative: the corners. Of others: defined for known integers as exponents only."""
+    """Bound a power by its values at all pairs of bounds.
+
+    For a base that may be negative, the power is defined only for known integral exponents.
+    """
     if not is_float(x):
         return _integer_power(x, y)
     zero = constant(0, x.lower)
@@ -47,7 +53,7 @@ def pow_interval(x: Bounds, y: Bounds) -> Bounds:
 
 
 def _signed_power(x: Bounds, y: Bounds) -> Bounds:
-    """Powers of any base with a known exponent; NaN where that is not an integer."""
+    """Bound powers of any base with a known exponent; NaN where the exponent is not an integer."""
     exponent = y.lower
     if dtypes.is_integer(get_aval(exponent).dtype):
         exponent = lax.convert_element_type(exponent, get_aval(x.lower).dtype)
@@ -56,14 +62,14 @@ def _signed_power(x: Bounds, y: Bounds) -> Bounds:
     two = constant(2, exponent)
     even = lax.eq(lax.rem(exponent, two), constant(0, exponent))
     integral = lax.eq(lax.floor(exponent), exponent)
-    # An odd power is between plus and minus the largest absolute value; a tighter bound is not worth the case.
+    # An odd power is bounded by plus and minus the largest magnitude, which is simple but not tight.
     lower = lax.select(even, powers.lower, lax.neg(powers.upper))
     nan = constant(np.nan, lower)
     return Bounds(lax.select(integral, lower, nan), lax.select(integral, powers.upper, nan))
 
 
 def _integer_power(x: Bounds, y: Bounds) -> Bounds:
-    """Powers of integers, between plus and minus the largest."""
+    """Bound powers of integers; if a base or exponent may be negative, by plus and minus the largest magnitude."""
     zero, one = constant(0, y.lower), constant(1, x.lower)
     exponents = [lax.max(b, zero) for b in y]
     largest: Any = lax.max(lax.pow(magnitudes(x).upper, exponents[1]), one)

@@ -1,4 +1,4 @@
-"""Reductions."""
+"""Interval rules of reductions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ increasing(lax.reduce_max_p, lax.reduce_min_p)
 
 @interval_rules.register(lax.reduce_sum_p)
 def reduce_sum_interval(x: Bounds, *, axes: tuple[int, ...]) -> Bounds:
-    """The sums of the bounds, widened by what sums of so many terms may lose."""
+    """Sum the bounds, and widen them by the rounding errors of the summation."""
     out = Bounds(*(lax.reduce_sum_p.bind(b, axes=axes) for b in x))
     terms = math.prod(get_aval(x.lower).shape[a] for a in axes)
     if not widens(out) or terms <= 1:
@@ -34,7 +34,7 @@ def reduce_sum_interval(x: Bounds, *, axes: tuple[int, ...]) -> Bounds:
 
 @interval_rules.register(lax.reduce_prod_p)
 def reduce_prod_interval(x: Bounds, *, axes: tuple[int, ...]) -> Bounds:
-    """Products of the two halves, until one element is left; widened by what so many products may lose."""
+    """Multiply the two halves until one element is left, and widen by the rounding errors of the products."""
     terms = math.prod(get_aval(x.lower).shape[a] for a in axes)
     for axis in axes:
         while (size := get_aval(x.lower).shape[axis]) > 1:
@@ -50,7 +50,7 @@ def reduce_prod_interval(x: Bounds, *, axes: tuple[int, ...]) -> Bounds:
 
 
 def _extreme_index(primitive: Primitive, sign: Any) -> None:
-    """Register the rule of `argmax` or `argmin`: from the first to the last element that may be the one."""
+    """Register the rule of `argmax` or `argmin`: bounds from the first to the last possible index."""
 
     def rule(x: Bounds, *, axes: tuple[int, ...], index_dtype: Any) -> Bounds:
         x = sign(x)
@@ -59,7 +59,7 @@ def _extreme_index(primitive: Primitive, sign: Any) -> None:
         others = tuple(i for i in range(len(shape)) if i != axis)
         best = lax.reduce_max_p.bind(x.lower, axes=axes)
         possible = lax.ge(x.upper, lax.broadcast_in_dim(best, shape, others))
-        if is_float(x):  # what is not known may be the one, or NaN, which is the one where there is any
+        if is_float(x):  # an unknown element may be the extreme or NaN, and a NaN is always chosen
             unknown = lax.bitwise_or(is_nan(x.lower), is_nan(x.upper))
             some = lax.reduce_or_p.bind(unknown, axes=axes)
             possible = lax.bitwise_or(possible, lax.broadcast_in_dim(some, shape, others))
@@ -78,5 +78,5 @@ _extreme_index(lax.argmin_p, lambda x: Bounds(*(_mirrored(b) for b in reversed(x
 
 
 def _mirrored(x: Any) -> Any:
-    """The same elements in the opposite order; of integers the complement, which does not overflow."""
+    """Reverse the order of the elements, by negation or, for integers, by complement, which does not overflow."""
     return lax.neg(x) if is_float(Bounds(x, x)) else lax.bitwise_not(x)
