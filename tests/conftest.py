@@ -35,14 +35,14 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tracing and compiling make first calls slow, so no deadline. "ci" repeats the same examples in every run, a third of
+# Tracing and compiling make first calls slow, so no deadline. "ci" repeats the same examples in every run, a fifth of
 # what a test says by default and all in `make test-slow`; HYPOTHESIS_PROFILE=explore searches for new ones.
 settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-_FEWER_EXAMPLES = 3
+_FEWER_EXAMPLES = 5
 
 
 HERE = Path(__file__).parent

@@ -48,6 +48,7 @@ def check(f: Callable[..., Any], *args: np.ndarray, written: bool = True) -> Any
     return closed
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint32, np.complex64]
 )

@@ -46,6 +46,7 @@ def bits(x: Any) -> bytes:
     return np.where(np.isnan(x), x.dtype.type(np.nan), x).tobytes() if dtypes.is_float(x.dtype) else x.tobytes()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [name.partition(":")[0] for name in namespace._UFUNCS.split()])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_and_types_are_those_of_the_function(name: str, dtype: str) -> None:

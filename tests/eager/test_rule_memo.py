@@ -77,6 +77,7 @@ def scoped(x):
         return jnp.sum(jnp.sin(y) * y)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_programs_are_those_of_the_rules(name, transform, monkeypatch):

@@ -19,6 +19,7 @@ from tests.integration.samples import names_of, samples
 NAMES = names_of("lax_basic")
 HALF = ("float16", "bfloat16")
 PART = 10  # one in ten
+PARTS = 5  # of a primitive's samples; the default run takes one, of each primitive another
 # Iterations in float64 for every dtype: of their own size and empty.
 LONG_TO_COMPILE = (
     *("igamma", "igamma_grad_a", "igammac", "polygamma", "random_gamma_grad", "regularized_incomplete_beta", "zeta"),
@@ -45,11 +46,11 @@ def test_it_has_samples_and_every_rule(name: str) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_agrees_with_eager(name: str, part: int) -> None:
     first, *others = samples(name)
-    calls = [first, *(others[-1:] if name in LONG_TO_COMPILE else others[part::3])]
+    calls = [first, *(others[-1:] if name in LONG_TO_COMPILE else others[part::PARTS])]
     together = corejax.jit(lambda operands: [call(*xs) for call, xs in zip(calls, operands, strict=True)])
     for call, outs in zip(calls, together([call.values for call in calls]), strict=True):
         for eager, compiled in zip(call(*call.values), outs, strict=True):
@@ -66,10 +67,13 @@ def _aborts_the_interpreter(call: Call) -> bool:
     return False
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", NAMES)
-def test_stablehlo_reference_interpreter_agrees(name: str) -> None:
+def test_stablehlo_reference_interpreter_agrees(name: str, part: int) -> None:
     adapter = pytest.importorskip("corejax_xla_backend._jaxlib")
-    for call in samples(name):
+    first, *others = samples(name)
+    for call in (first, *others[part::PARTS]):
         if _aborts_the_interpreter(call):
             continue
         lowered = corejax.jit(call).lower(*call.values)
@@ -105,9 +109,12 @@ def test_program_is_well_typed_and_round_trips(name: str) -> None:
         assert same_jaxpr(parse_jaxpr(program.pretty(consts=True)), program)
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", NAMES)
-def test_vmap_agrees_with_a_loop(name: str) -> None:
-    for call in samples(name):
+def test_vmap_agrees_with_a_loop(name: str, part: int) -> None:
+    first, *others = samples(name)
+    for call in (first, *others[part::PARTS]):
         count = len(call.values)
         for mapped in range(1, 2**count):
             axes = [0 if mapped >> i & 1 else None for i in range(count)]

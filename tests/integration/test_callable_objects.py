@@ -39,6 +39,7 @@ TRANSFORMATIONS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("f", [Nameless(), Anything()], ids=["no name", "every attribute"])
 @pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=TRANSFORMATIONS)
 def test_callable_objects(transform, f):

@@ -153,6 +153,7 @@ USES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("source", SOURCES)
 def test_arrays_do_not_share_memory_that_its_owner_writes_to(source, use, tmp_path):

@@ -141,6 +141,7 @@ CORNERS: dict[str, tuple[Callable[..., Any], list[tuple[tuple[float, ...], tuple
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CORNERS)
 def test_at_corners(name: str, dtype: str) -> None:

@@ -60,6 +60,7 @@ USES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("name", LEAKS)
 def test_leaked_tracer(name, use):

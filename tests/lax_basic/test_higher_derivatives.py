@@ -81,6 +81,7 @@ def softmax_hessian(x):
     return np.diag(p) - np.outer(p, p)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("order", SECOND)
 @pytest.mark.parametrize("x", [[0.0, 0.0], [1.0, 1.0, 1.0], [2.0, 1.0, 2.0, -1.0], [50.0, 0.0, 50.0]])

@@ -70,6 +70,7 @@ def differences(f: Callable[[Any], Any], x: Any, dx: Any, step: float = 1e-6) ->
     return (np.asarray(f(x + step * dx)) - np.asarray(f(x - step * dx))) / (2 * step)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_first_derivatives(name: str, dtype: str) -> None:

@@ -16,6 +16,7 @@ def assert_alike(got, wanted, dtype):
     np.testing.assert_allclose(got, wanted, rtol=error, atol=error)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_what_the_operations_give(n, dtype):

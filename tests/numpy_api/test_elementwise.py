@@ -34,6 +34,7 @@ def sample(dtype: str, shape: tuple[int, ...] = (2, 3), seed: int = 0) -> np.nda
     return values.astype(jnp.result_type(dtype))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*ANY_DTYPE, *NUMBERS])
 def test_functions_of_any_dtype(name: str, dtype: str) -> None:
@@ -45,6 +46,7 @@ def test_functions_of_any_dtype(name: str, dtype: str) -> None:
         check(lambda xp, x: getattr(xp, name)(x), sample(dtype))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FLOATING)
 def test_floating_functions(name: str, dtype: str) -> None:
@@ -119,6 +121,7 @@ def test_binary_functions(name: str, dtypes: tuple[str, str]) -> None:
         assert_close(ours, getattr(np, name)(x.astype(wide), y.astype(wide)), 3e-2 if "16" in ours.dtype.name else None)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("scalar", SCALARS, ids=repr)
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])

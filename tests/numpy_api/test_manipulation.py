@@ -76,6 +76,7 @@ ONE_ARRAY: list[Callable[[Any, Any], Any]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("x", [X, Y, I, E], ids=["f32", "3d", "i8", "empty"])
 @pytest.mark.parametrize("f", ONE_ARRAY, ids=[str(i) for i in range(len(ONE_ARRAY))])
 def test_of_one_array(f: Callable[..., Any], x: np.ndarray) -> None:

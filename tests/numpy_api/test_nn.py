@@ -33,6 +33,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("x", [X, H, INTS], ids=["f32", "f16", "i32"])
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_as_in_jax(f: Callable[..., Any], x: np.ndarray) -> None:

@@ -24,6 +24,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
 def test_segments(name: str, dtype: Any) -> None:

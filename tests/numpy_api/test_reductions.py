@@ -19,6 +19,7 @@ INDICES = ["argmax", "argmin"]
 AXES = [None, 0, -1, (0, 2), (-1, 0), (), (0, 1, 2)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*SUMS, *EXTREMES, *TRUTH, *INDICES])
 def test_dtypes(name: str, dtype: str) -> None:
@@ -93,6 +94,7 @@ def test_degrees_of_freedom(ddof: float) -> None:
 MASK = np.array([[True, False, True], [True, True, False]])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*SUMS, "all", "any"])
 @pytest.mark.parametrize("mask", [MASK, MASK[:1], MASK[0]], ids=["full", "row", "vector"])
 def test_masks(name: str, mask: np.ndarray) -> None:

@@ -80,6 +80,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("a", TABLES, ids=range(5))
 def test_searchsorted(side: str, a: Any) -> None:

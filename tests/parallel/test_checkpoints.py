@@ -45,6 +45,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("after", LAYOUTS)
 @pytest.mark.parametrize("before", LAYOUTS)
 def test_any_layout_from_any_other(saved: Path, before: str, after: str) -> None:
@@ -101,6 +102,7 @@ def test_keys_and_weak_types(tmp_path: Path) -> None:
     np.testing.assert_array_equal(drawn, corejax.vmap(random.uniform)(tree["keys"]))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", [(0, 8), (8, 0), (0, 3)])
 @pytest.mark.parametrize("dtype", ["bfloat16", "int4", "complex128", "bool"])
 def test_no_elements_and_odd_dtypes(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:

@@ -228,6 +228,7 @@ def test_a_derivative_of_its_own_and_its_cotangent() -> None:
     np.testing.assert_allclose(got, 2 * X @ W @ W.T, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("spec", [(), ("x",), (None, "x"), ("y", "x"), (None, None, "x")])
 def test_a_batch_of_calls_is_split_as_well(axis: int, spec: Any) -> None:

@@ -337,6 +337,7 @@ def test_derivatives_of_the_least_in_windows_that_are_split() -> None:
     np.testing.assert_array_equal(np.asarray(derivative(*split)), np.asarray(derivative(t, x)))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("split", [P("a"), P(None, ("a", "b")), P("b", "a")], ids=str)
 @pytest.mark.parametrize(
     "reduce",

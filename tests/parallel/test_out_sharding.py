@@ -83,9 +83,17 @@ def draws() -> dict[str, Callable[..., Any]]:
 
 
 CALLS |= draws()
+# Draws are laid out by one decorator: those of loops that take seconds to compile are `slow`, but for gamma's.
+LONG = {
+    f"random.{name}"
+    for name in (
+        *("ball", "beta", "binomial", "chisquare", "dirichlet", "f", "generalized_normal", "loggamma"),
+        *("multinomial", "poisson", "t"),
+    )
+}
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in CALLS])
 def test_results_are_there(name: str) -> None:
     call = CALLS[name]
     sharding = NamedSharding(corejax.make_mesh((4, 2), ("x", "y")), P("x"))

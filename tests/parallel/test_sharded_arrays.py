@@ -125,6 +125,7 @@ VIEWS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spec", [P("a"), P(("a", "b")), P("a", "b"), P(None, "a"), P(None, ("a", "b")), P()])
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_and_memory_of_others(mesh: Mesh, view: str, spec: P) -> None:

@@ -25,7 +25,7 @@ def test_a_program_with_keys_is_read_before_anything_else() -> None:
     assert (done.returncode, done.stdout) == (0, "line 1, column 14: 'key<fly>' is not a dtype\n"), done.stderr
 
 
-@pytest.mark.parametrize("arguments", ["key<fry>[]", "{'k': key<fry>[]}"])
+@pytest.mark.parametrize("arguments", [pytest.param("key<fry>[]", marks=pytest.mark.slow), "{'k': key<fry>[]}"])
 def test_keys_as_arguments_of_the_command(arguments: str, tmp_path: Path) -> None:
     path = tmp_path / "drawing.py"
     path.write_text(

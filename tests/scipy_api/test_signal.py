@@ -18,6 +18,7 @@ def _close(got, want, tolerance=1e-10):
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["convolve", "correlate", "fftconvolve", "convolve2d", "correlate2d"])
 def test_convolutions(name, mode):

@@ -44,6 +44,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", [*NARROW, "complex128"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_jvp_rule_wrong_in_one_dtype(dtype: str, change: str) -> None:

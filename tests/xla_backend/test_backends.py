@@ -326,6 +326,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["jit", "jit of grad", "grad of jit", "vmap of jit"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name: str, how: str, toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:

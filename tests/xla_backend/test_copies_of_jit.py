@@ -45,6 +45,7 @@ COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy}
 COPIES |= {f"pickle {n}": lambda f, n=n: pickle.loads(pickle.dumps(f, n)) for n in range(pickle.HIGHEST_PROTOCOL + 1)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("options", [{}, {"static_argnums": 1}, {"static_argnames": ("n", "mode"), "inline": True}])
 def test_copies_compute_the_same(how: str, options: dict[str, Any]) -> None:

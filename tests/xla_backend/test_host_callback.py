@@ -56,6 +56,7 @@ def test_calls_of_equal_params_that_differ_are_told_apart() -> None:
     np.testing.assert_array_equal(f(X), [X, -X, X, np.full_like(X, 7)])
 
 
+@pytest.mark.sampled
 @ignored
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 0), (2, 3, 2)])
 @pytest.mark.parametrize(

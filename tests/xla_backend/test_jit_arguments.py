@@ -362,6 +362,7 @@ DTYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,), (2, 0)], ids=str)
 def test_dtypes_in_and_out(dtype: Any, shape: tuple[int, ...]) -> None:

@@ -48,6 +48,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nan_is_where_it_is_eagerly(name: str, dtype: str) -> None:

@@ -489,6 +489,7 @@ def test_pad() -> None:
     assert out == 7
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.bool_], ids=name)
 @pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
 def test_compare(direction: str, dtype: Any) -> None:

@@ -119,6 +119,7 @@ def test_bad_input_of_fori_loop():
 # -- map -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @both
 @pytest.mark.parametrize("batch_size", [None, 0, 1, 2, 3, 7, 10])
 @pytest.mark.parametrize("n", [0, 1, 6, 7])

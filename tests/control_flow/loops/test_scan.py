@@ -189,6 +189,7 @@ def test_reference_interpreter_agrees(reverse, unroll):
 # -- rules ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("init_axis", [None, 0, 1])
 @pytest.mark.parametrize("xs_axis", [None, 0, 1, 2])
 @pytest.mark.parametrize("w_axis", [None, 0, 1])

@@ -77,6 +77,7 @@ USES = {
 }
 
 
+@pytest.mark.sampled
 @jits
 @pytest.mark.parametrize("name", USES)
 def test_linear_solve(name, jit):

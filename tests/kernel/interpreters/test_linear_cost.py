@@ -104,6 +104,7 @@ USES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("program", [chain, fan])
 @pytest.mark.parametrize("use", USES)
 def test_linear_in_the_length_of_the_program(use, program):

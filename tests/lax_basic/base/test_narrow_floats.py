@@ -61,6 +61,7 @@ def test_functions_of_many_are_those_of_few_up_to_the_last_bit(dtype):
         assert apart[~np.isnan(many)].max() <= 1, name
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("new", ["bool", "int8", "uint32", "float32", "complex64", "float16", "bfloat16"])
 def test_many_are_converted_as_few_are(dtype, new):

@@ -321,6 +321,7 @@ def test_one_sequence_is_as_two(length: int, reach: int, dtype: type) -> None:
                 np.testing.assert_allclose(one, two[:1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("padding", [(-2, 2), (-1, 1), (2, -2), (-9, 9), (-1, -1)])
 @pytest.mark.parametrize("groups", [1, 4])
 def test_one_end_is_cut_and_the_other_padded(padding: tuple[int, int], groups: int) -> None:

@@ -87,6 +87,7 @@ def test_shapes_mix_scalars(row: Row) -> None:
         assert (promised.shape, promised.dtype) == (got.shape, got.dtype)
 
 
+@pytest.mark.sampled
 @each_row
 @pytest.mark.parametrize("shapes", SHAPES[:3], ids=["both", "scalar left", "scalar right"])
 def test_derivatives(row: Row, shapes: Any, jax: Any) -> None:
@@ -231,6 +232,7 @@ def test_integer_division_is_exact(case: Any) -> None:
         assert x == quotient * y + rest and abs(rest) < abs(y) and rest * x >= 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", dtypes_of("iu"), ids=str)
 @pytest.mark.parametrize("zeros", [False, True])
 def test_quotients_of_arrays_are_those_of_numbers(dtype: np.dtype[Any], zeros: bool) -> None:
@@ -363,6 +365,7 @@ def test_integer_pow_errors() -> None:
         lax.integer_pow(F32, 1.5)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["add", "max", "eq", "complex", "nextafter", "atan2", "pow", "igamma"])
 @pytest.mark.parametrize("shapes", [((1,), (4,)), ((1, 3), (4, 1)), ((4, 3), (1, 1))], ids=str)
 def test_axes_of_size_one_are_repeated(jax: Any, name: str, shapes: tuple[tuple[int, ...], ...]) -> None:

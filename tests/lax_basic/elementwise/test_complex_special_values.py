@@ -90,6 +90,7 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", BINARY)
 def test_functions_of_two_complex_numbers(name: str, dtype: str) -> None:

@@ -79,6 +79,7 @@ def test_derivatives(case: Case) -> None:
     check_derivatives(case)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("numbers", [(((1,), (0,)), ((), ())), (((1,), (1,)), ((0,), (0,)))], ids=["plain", "batched"])
 def test_dtypes(dtype: Any, numbers: Any) -> None:
@@ -223,6 +224,7 @@ def test_an_integer_type_of_sums_is_refused_for_fractions(preferred):
         lax.dot(x, x, preferred_element_type=preferred)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("preferred", ["float32", "float16", "bfloat16", "float64", None])
 @pytest.mark.parametrize("rhs", ["float4_e2m1fn", "float8_e8m0fnu", "int4", "bfloat16"])
 @pytest.mark.parametrize("lhs", ["float4_e2m1fn", "float8_e8m0fnu", "uint2"])

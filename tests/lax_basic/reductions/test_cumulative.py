@@ -86,6 +86,7 @@ def test_long_sums_are_infinite_from_the_first_infinity_on(value: float) -> None
             np.testing.assert_array_equal(lax.cumsum(operand, axis), np.add.accumulate(operand, axis))
 
 
+@pytest.mark.sampled
 @each_row
 @each_way
 def test_compiled_agrees_with_eager(name: str, reverse: bool) -> None:

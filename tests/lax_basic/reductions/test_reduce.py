@@ -108,6 +108,7 @@ def test_weak_type_is_kept() -> None:
 # -- derivatives -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min"])
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), ()])
 def test_derivatives(name: str, axes: tuple[int, ...], jax: Any) -> None:

@@ -86,6 +86,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_dtypes(name: str, dtype: Any) -> None:

@@ -36,10 +36,13 @@ SLOW = {"ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_nor
 SLOW |= {"binomial", "multinomial", "permutation", "choice", "categorical"}
 
 
+LONG = {"beta", "loggamma", "multinomial"}  # gamma and binomial have their loops: `slow`
 OF_GAMMA = {"chisquare", "dirichlet", "f", "ball", "generalized_normal", "t"}  # its draws, and elementwise functions
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in OF_GAMMA])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in CASES if n not in OF_GAMMA]
+)
 @pytest.mark.parametrize("count", [1, pytest.param(None, marks=pytest.mark.slow)], ids=["first", "all"])
 def test_compiled(name, count):
     """The first case of a distribution; all as one program, but for those that take seconds to compile."""

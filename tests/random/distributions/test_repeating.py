@@ -44,6 +44,7 @@ def test_same_numbers(name, number):
         assert_bits(getattr(random, name)(key, *args, **kwargs), anew(name)(key, *args, **kwargs))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["normal", "gamma", "randint", "permutation", "exponential"])
 @pytest.mark.parametrize("size", [1, 7, 600])
 def test_raw_keys(name, size):

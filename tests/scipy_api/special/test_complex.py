@@ -25,6 +25,7 @@ def apply(f: Any, name: str, x: Any, y: Any) -> Any:
     return f(*(x, y)[: NAMES[name]])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_values_are_jaxs(name: str, dtype: str) -> None:

@@ -243,6 +243,7 @@ def test_the_barrier_waits_for_calls_of_other_threads() -> None:
     assert sorted(done) == ["barrier", "call"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [100, 16_384, 16_385, 1_000_000])
 @pytest.mark.parametrize("put", [lambda x: x, cj.device_put, lambda x: [x, 2.0]], ids=["NumPy", "put", "in a list"])
 def test_arguments_that_are_not_computed_yet(size: int, put: Any, slow_runs: list[str]) -> None:
