@@ -1,4 +1,6 @@
 # The kernel's own exports; plugins add names, such as `corejax.jit` and `corejax.numpy`.
+from typing import TYPE_CHECKING
+
 from corejax._contributed import *  # written by `corejax write-stubs`
 from corejax.core.array import Array as Array
 from corejax.core.avals import ShapedArray as ShapedArray
@@ -18,16 +20,10 @@ from corejax.settings.config import enable_checks as enable_checks
 from corejax.settings.config import enable_x64 as enable_x64
 from corejax.settings.config import numpy_dtype_promotion as numpy_dtype_promotion
 from corejax.settings.config import numpy_rank_promotion as numpy_rank_promotion
-from corejax.transforms.autodiff import jvp as jvp
 from corejax.transforms.autodiff import linear_transpose as linear_transpose
-from corejax.transforms.autodiff import linearize as linearize
-from corejax.transforms.autodiff import vjp as vjp
 from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
 from corejax.transforms.flattening import float0 as float0
-from corejax.transforms.gradients import grad as grad
-from corejax.transforms.gradients import value_and_grad as value_and_grad
 from corejax.transforms.tracing import eval_shape as eval_shape
-from corejax.transforms.tracing import make_jaxpr as make_jaxpr
 from corejax.transforms.vmapping import vmap as vmap
 
 from . import core as core
@@ -39,6 +35,16 @@ from . import plugins as plugins
 from . import tree as tree
 from . import tree_util as tree_util
 from . import typing as typing
+
+if TYPE_CHECKING:
+    from corejax._transforms import *  # their overloads, written by `corejax write-stubs`
+else:
+    from corejax.transforms.autodiff import jvp as jvp
+    from corejax.transforms.autodiff import linearize as linearize
+    from corejax.transforms.autodiff import vjp as vjp
+    from corejax.transforms.gradients import grad as grad
+    from corejax.transforms.gradients import value_and_grad as value_and_grad
+    from corejax.transforms.tracing import make_jaxpr as make_jaxpr
 
 __version__: str
 

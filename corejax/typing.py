@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,10 +25,10 @@ class SupportsDType(Protocol):
         """NumPy dtype."""
 
 
-ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 """Types that functions accept as an array; lists are not among them."""
 
-DTypeLike = str | type[Any] | np.dtype | SupportsDType
+DTypeLike: TypeAlias = str | type[Any] | np.dtype | SupportsDType
 """Types that functions accept as a dtype: "float32", `float`, `numpy.float32`, `corejax.numpy.float32`, a dtype."""
 
 suggest_names(globals())

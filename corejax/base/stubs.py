@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-_LINE = re.compile(r"^from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
+_LINE = re.compile(r"^ *from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
 
 
 def names_of_stub(module: str) -> dict[str, tuple[str, str]]:

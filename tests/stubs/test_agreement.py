@@ -83,6 +83,10 @@ def test_names_and_parameters(record: Any) -> None:
                 signature = inspect.signature(getattr(where, name))
                 wanted = [(p.name, p.kind.name, p.default is not p.empty) for p in signature.parameters.values()]
                 assert parameters(node) == wanted, f"{namespace}.{name}"
+        for node in module.body:  # overloads have the names of the parameters in another order
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                everything = {name for name, _, _ in parameters(names[node.name])}  # type: ignore[arg-type]
+                assert {name for name, _, _ in parameters(node)} == everything, f"{namespace}.{node.name}"
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)

@@ -16,12 +16,15 @@ ROOT = Path(__file__).resolve().parents[2]
 MISTAKES = Path(__file__).with_name("mistakes.py")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Pages for authors: their blocks are files of a package, or reach for what may be None.
-ELSEWHERE = {"publishing", "hooks", "first-primitive", "new-transformation", "architecture", "rules", "recipes"}
+ELSEWHERE = {"publishing", "hooks", "first-primitive", "new-transformation"}
 # Errors that say nothing of the stubs: NumPy's and scikit-learn's types, and names that a page defines again.
 KNOWN = (
     "docs_how_to_several_devices.py",
     '"Path" has no',
     'for class "tuple[',
+    'for class "stmt"',
+    'function "diags"',
+    'expected "def (b: Any) -> Any"',
     '"floating"',
     "_ConvertibleToFloat",
     "ndarray[",
@@ -29,8 +32,8 @@ KNOWN = (
 # The blocks of a page are joined, where names are defined again and printed.
 SETTINGS = """
 # pyright: basic, reportRedeclaration=false, reportUnusedExpression=false
-# pyright: reportPossiblyUnboundVariable=false, reportOptionalMemberAccess=false
-# mypy: disable-error-code="no-redef, assignment, import-untyped, union-attr, misc, var-annotated"
+# pyright: reportAssignmentType=false, reportPossiblyUnboundVariable=false, reportOptionalMemberAccess=false
+# mypy: disable-error-code="no-redef, assignment, import-untyped, union-attr, misc, var-annotated, has-type"
 """
 MYPY = ["-m", "mypy", "--config-file=", "--no-error-summary", "--hide-error-context", "--no-pretty"]
 

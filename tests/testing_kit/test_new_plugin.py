@@ -302,6 +302,20 @@ def test_namespaces_of_other_plugins() -> None:
     assert Plan.of("acme", None, {"acme": "plugin acme"}).namespace == "acme", "its own, installed already"
 
 
+def test_stubs_of_a_new_plugin(installed: Installed) -> None:
+    program = """
+from corejax.extend import load_everything
+from corejax.extend.plugins import plugin_records
+from corejax_testing.stub_files.fragments import fragments
+load_everything()
+records = plugin_records()
+(record,) = [record for record in records if record.name == "new_elementwise"]
+print(fragments(record, records)["new_elementwise"])
+"""
+    stub = python("-c", program, cwd=installed.sources, path=installed.path)
+    assert f"{KINDS[BUILT].name}" in stub and "corejax.core.array" in stub
+
+
 def test_never_overwrites(tmp_path: Path) -> None:
     assert run("acme", "--directory", str(tmp_path)).exit_code == 0
     readme = tmp_path / "corejax-acme" / "README.md"
@@ -316,7 +330,7 @@ def test_never_overwrites(tmp_path: Path) -> None:
 def test_output_says_what_to_do_next(tmp_path: Path) -> None:
     lines = run("acme", "--directory", str(tmp_path / "new")).output.splitlines()
     assert f"wrote {tmp_path / 'new' / 'corejax-acme' / 'pyproject.toml'}" in lines
-    assert lines[-2].strip() == "pytest"
+    assert [line.strip() for line in lines[-3:-1]] == ["corejax write-stubs acme", "pytest"]
     manifest = tmp_path / "new" / "corejax-acme" / "src" / "corejax_acme" / "corejax_manifest.json"
     assert f"wrote {manifest}" in lines and json.loads(manifest.read_text())["plugins"]["acme"]["version"] == "0.1.0"
     assert lines[-1].strip() == "corejax list-primitives --plugin acme"

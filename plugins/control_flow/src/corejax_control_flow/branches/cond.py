@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from corejax.extend import (
+    Array,
     ShapedArray,
     Tracer,
     as_array,
@@ -39,8 +40,38 @@ from corejax_control_flow.programs.tracing import (
 from corejax_control_flow.programs.weak_types import common_dtype, convert
 
 _ABSENT = object()
+R = TypeVar("R")
 
 
+# A function that returns a Python number has an array as its result.
+@overload
+def cond(
+    pred: Any, true_fun: Callable[..., Array], false_fun: Callable[..., Array], *operands: Any, operand: Any = ...
+) -> Array: ...
+@overload
+def cond(
+    pred: Any,
+    true_fun: Callable[..., complex],
+    false_fun: Callable[..., Array | complex],
+    *operands: Any,
+    operand: Any = ...,
+) -> Array: ...
+@overload
+def cond(
+    pred: Any, true_fun: Callable[..., Array], false_fun: Callable[..., complex], *operands: Any, operand: Any = ...
+) -> Array: ...
+@overload
+def cond(
+    pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any, operand: Any = ...
+) -> R: ...
+@overload
+def cond(
+    pred: Any,
+    true_operand: Any,
+    true_fun: Callable[[Any], R],
+    false_operand: Any,
+    false_fun: Callable[[Any], R],
+) -> R: ...
 @api_boundary
 def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply one of two functions, chosen by a predicate when the program runs.
@@ -119,7 +150,7 @@ _cond_of_operands.__qualname__ = _cond_of_two_operands.__qualname__ = "cond"
 
 
 @api_boundary
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = _ABSENT) -> R:
     """Apply one of several functions, chosen by an index when the program runs.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,11 @@ from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.programs.messages import shown, typed_tree
 from corejax_control_flow.programs.tracing import check_leaves, trace
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
+
+def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> custom_vjp[P, R]:
     """Decorate a function that returns its result together with its backward pass.
 
         @custom_gradient
@@ -127,7 +130,7 @@ tree.register_pytree_node(
 
 
 @api_boundary
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(fun: Callable[..., R], *example_args: Any) -> tuple[Callable[..., R], list[Any]]:
     """Convert the closed-over tracers of a function to arguments.
 
     A function with custom rules cannot close over values that are being differentiated. A function that receives a

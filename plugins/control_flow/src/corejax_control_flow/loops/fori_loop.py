@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -39,7 +39,39 @@ from corejax_control_flow.programs.tracing import (
 )
 from corejax_control_flow.programs.weak_types import convert
 
+T = TypeVar("T")
 
+
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: complex,
+    *,
+    unroll: int | bool | None = None,
+    progress: Progress = False,
+) -> Array: ...
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, T], T],
+    init_val: T,
+    *,
+    unroll: int | bool | None = None,
+    progress: Progress = False,
+) -> T: ...
+@overload
+def fori_loop(  # a first value with numbers inside, or NumPy's arrays
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], T],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+    progress: Progress = False,
+) -> T: ...
 @api_boundary
 def fori_loop(
     lower: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from corejax.extend import FlatFunction, fun_name, get_aval, leaf_names, move_batch_axis, tree
 from corejax.extend.messages import api_boundary
@@ -15,7 +15,14 @@ from corejax_control_flow.loops.scan import scan
 from corejax_control_flow.programs.messages import shown
 from corejax_control_flow.programs.tracing import check_leaves
 
+X = TypeVar("X")
+Y = TypeVar("Y")
 
+
+@overload
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None, progress: Progress = False) -> Y: ...
+@overload
+def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None, progress: Progress = False) -> Y: ...
 @api_boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, progress: Progress = False) -> Any:
     """Apply a function to each element of arrays along their first axis, and stack the results.

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, as_array, get_aval, leaf_names, merge_lists, partition_list, split_list, tree
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    as_array,
+    get_aval,
+    leaf_names,
+    merge_lists,
+    partition_list,
+    split_list,
+    tree,
+)
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import mapped_aval
 from corejax.extend.types import SymbolicDim, as_dim
@@ -21,7 +31,47 @@ from corejax_control_flow.programs.in_python import in_python, scan_in_python
 from corejax_control_flow.programs.messages import place, shown
 from corejax_control_flow.programs.tracing import Traced, check_leaves, result_type, trace
 
+Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
 
+
+@overload
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Y]],
+    init: complex,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    *,
+    progress: Progress = False,
+    _split_transpose: bool | None = None,
+) -> tuple[Array, Y]: ...
+@overload
+def scan(
+    f: Callable[[Carry, X], tuple[Carry, Y]],
+    init: Carry,
+    xs: X,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    *,
+    progress: Progress = False,
+    _split_transpose: bool | None = None,
+) -> tuple[Carry, Y]: ...
+@overload
+def scan(  # a carry or elements that are numbers inside, or NumPy's arrays
+    f: Callable[[Any, Any], tuple[Carry, Y]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    *,
+    progress: Progress = False,
+    _split_transpose: bool | None = None,
+) -> tuple[Carry, Y]: ...
 @api_boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from corejax.extend import (
+    Array,
     ClosedJaxpr,
     Jaxpr,
     Var,
@@ -44,7 +45,21 @@ from corejax_control_flow.programs.tracing import (
     trace_dependent,
 )
 
+T = TypeVar("T")
 
+
+@overload
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: complex, *, progress: Progress = False
+) -> Array: ...
+@overload
+def while_loop(
+    cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T, *, progress: Progress = False
+) -> T: ...
+@overload
+def while_loop(  # a first value with numbers inside, or NumPy's arrays
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], T], init_val: Any, *, progress: Progress = False
+) -> T: ...
 @api_boundary
 def while_loop(
     cond_fun: Callable[[Any], Any],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from corejax.extend import fun_name
 from corejax.extend.messages import Restoring, api_boundary
@@ -32,7 +32,11 @@ def named_scope(name: str) -> Restoring:
     return scope(name)
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """Wrap a function so that its operations are in a scope (see `named_scope`).
 
     Args:

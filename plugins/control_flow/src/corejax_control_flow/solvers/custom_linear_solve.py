@@ -8,7 +8,7 @@ For A x = b:  dx = A^-1 (db - dA x), and cotangents of b are solutions of the tr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.extend import (
     ClosedJaxpr,
@@ -59,15 +59,18 @@ custom_linear_solve_p = Primitive(
 )
 
 
+R = TypeVar("R")
+
+
 @api_boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
-    solve: Callable[..., Any],
+    solve: Callable[..., R],
     transpose_solve: Callable[..., Any] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """Solve the linear equation `matvec(x) = b` by `solve`, with derivatives by implicit differentiation.
 
     Derivatives are those of the equation, with respect to `b` and to the values that `matvec` closes over. The solver

@@ -6,7 +6,7 @@ For f(x, p) = 0:  dx = -(df/dx)^-1 (df/dp dp).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.extend import (
     ClosedJaxpr,
@@ -28,15 +28,17 @@ from corejax_control_flow.programs.messages import check_functions
 from corejax_control_flow.programs.tracing import check_leaves, trace
 from corejax_control_flow.solvers._programs import check_returns, negated, on_trees, solver_program
 
+R = TypeVar("R")
+
 
 @api_boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
+    solve: Callable[[Callable[[Any], Any], Any], R],
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """Find a root x of `f` by `solve`, with derivatives by implicit differentiation.
 
     Derivatives are those of the equation `f(x) = 0`, with respect to the values that `f` closes over, in forward and

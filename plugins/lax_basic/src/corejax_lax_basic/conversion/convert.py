@@ -8,11 +8,12 @@ Integers wrap around. A complex number becomes real by its real part. Everything
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
 from corejax.extend import (
+    Array,
     Primitive,
     ShapedArray,
     as_array,
@@ -179,6 +180,13 @@ transpose_rules.register(convert_element_type_p, _transpose)
 # -- stop_gradient -----------------------------------------------------------------------------------------
 
 
+T = TypeVar("T")
+
+
+@overload
+def stop_gradient(x: complex) -> Array: ...
+@overload
+def stop_gradient(x: T) -> T: ...
 def stop_gradient(x: Any) -> Any:
     """Return `x` with a derivative of zero; a pytree of arrays is processed leaf by leaf.
 

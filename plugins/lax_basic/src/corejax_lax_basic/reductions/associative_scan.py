@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.extend import FlatFunction, Tracer, as_array, check_arguments, fun_name, get_aval, leaf_names, tree
 from corejax.extend.messages import api_boundary
@@ -19,8 +19,11 @@ Leaves = list[Any]
 Combine = Callable[[Leaves, Leaves], Leaves]
 
 
+T = TypeVar("T")
+
+
 @api_boundary
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, axis: int = 0) -> T:
     """Combine each prefix of a sequence by an associative operation.
 
     Element i of the result is `fn(...fn(fn(e[0], e[1]), e[2])..., e[i])`. It is computed in parallel by about 2 log2(n)

@@ -8,11 +8,12 @@ real parts, and by their imaginary parts if the real parts are equal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, jvp_rules, move_batch_axis
+from corejax.extend import Array, Primitive, ShapedArray, get_aval, impl_rules, jvp_rules, move_batch_axis
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["sort", "sort_key_val", "sort_p"]
 
 
+@overload
+def sort(operand: Array | np.ndarray, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[Any], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sort an array along an axis; or several arrays, by the first `num_keys` of them.
 

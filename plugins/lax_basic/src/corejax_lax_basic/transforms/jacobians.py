@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from corejax.extend.transforms import Differentiation, differentiated, float0, n
 
 Argnums = int | Sequence[int]
 P = ParamSpec("P")
+Aux = TypeVar("Aux")
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
@@ -56,6 +57,18 @@ def _function_of(chosen: Any) -> Callable[..., Any]:
     return named_as(chosen.asked.fun)(lambda *wanted: chosen.call(*wanted))
 
 
+@overload
+def jacfwd(
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True], holomorphic: bool = False
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
 def jacfwd(
     fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
@@ -91,6 +104,31 @@ def _forward(chosen: Any) -> Any:
     return (jacobian, aux) if has_aux else jacobian
 
 
+@overload
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
+@overload
+def jacrev(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
 def jacrev(
     fun: Callable[P, Any],
     argnums: Argnums = 0,
@@ -139,6 +177,18 @@ def _reverse(chosen: Any) -> Any:
 jacobian = jacrev
 
 
+@overload
+def hessian(
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
+@overload
+def hessian(
+    fun: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True], holomorphic: bool = False
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def hessian(
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
 def hessian(
     fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:

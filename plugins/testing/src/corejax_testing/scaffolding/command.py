@@ -64,7 +64,7 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
     except ValueError as error:
         say(f"corejax: no manifest was written: {error}", err=True)
         later = f"  corejax write-manifest {plan.plugin}\n"
-    steps = f"  cd {target}\n  pip install -e '.[test]'\n{later}  pytest\n"
+    steps = f"  cd {target}\n  pip install -e '.[test]'\n{later}  corejax write-stubs {plan.plugin}\n  pytest\n"
     say(f"\nNext:\n{steps}  corejax list-primitives --plugin {plan.plugin}")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import corejax
 from corejax_testing.stub_files.fragments import METHODS, file_of, namespaces
+from corejax_testing.stub_files.transformations import transformations
 
 _FIRST = "# Written by `corejax write-stubs`."
 
@@ -62,6 +63,7 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
     }
     bases = ", ".join(f"_{package}" for package in methods)
     imports = [f"from {package}.stubs.{METHODS} import ArrayMethods as _{package}" for package in methods]
+    files["_transforms.pyi"] = f"{_FIRST}\n# ruff: noqa\n{transformations()}"
     files["core/contributed.pyi"] = _text([*imports, f"class Contributed({bases}): ..."])
     return files
 

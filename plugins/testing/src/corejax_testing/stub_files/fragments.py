@@ -35,7 +35,7 @@ def fragments(record: Any, records: Iterable[Any]) -> Mapping[str, str]:
     foreign = {name for other in records if other is not record for name in other.offers}
     files = {}
     for namespace in namespaces(record):
-        stub = Stub(record.package.partition(".")[0])
+        stub = Stub(record.package.partition(".")[0], namespace)
         for name in sorted(_names(record, namespace, foreign)):
             stub.add(name.rpartition(".")[2], _value(name))
         files[file_of(namespace)] = stub.text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import re
 import sys
 import textwrap
 import types
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import corejax
-from corejax_testing.stub_files import types_by_name
+from corejax_testing.stub_files import results_by_flag, types_by_name
 
 HEADER = """\
 # Written by `corejax write-stubs`.
@@ -40,10 +41,12 @@ class Stub:
 
     Args:
         package: the plugin's package; its modules are searched first for an object.
+        namespace: the namespace of the names, such as "numpy.linalg".
     """
 
-    def __init__(self, package: str) -> None:
+    def __init__(self, package: str, namespace: str = "") -> None:
         self.package = package
+        self.namespace = namespace
         self.trees = package in types_by_name.OF_TREES
         self.imports: set[str] = set()
         self.lines: list[str] = []
@@ -62,7 +65,8 @@ class Stub:
             self.lines.append(f"from {home[0]} import {name} as {name}" if same else f"{name} = {home[0]}.{home[1]}")
             self.imports |= set() if same else {f"import {home[0]}"}
         elif isinstance(value, types.FunctionType | types.BuiltinFunctionType | functools.partial):
-            self.lines += self.function(name, value)
+            cases = results_by_flag.CASES.get(f"{self.namespace}.{name}")
+            self.lines += self._overloads(name, value, cases) if cases else self.function(name, value)
         elif not isinstance(value, type) and (members := self._functions(value)):
             self.lines.append(f"class _{name}({self._class_of(value)}):")
             for member, function in members.items():
@@ -75,6 +79,13 @@ class Stub:
         else:
             self.lines.append(f"{name}: {'None' if value is None else self._class(type(value))}")
 
+    def _overloads(self, name: str, value: Any, cases: results_by_flag.Cases) -> Iterator[str]:
+        """Yield an overload for each case, and a last one for flags whose values a type checker does not know."""
+        for case, result in [*cases, ({}, "_t.Any")]:
+            self.imports |= {f"import {module}" for module in re.findall(r"(corejax_[\w.]+)\.\w+", result)}
+            yield "@_t.overload"
+            yield from self.function(name, value, case=case, result=result)
+
     def _functions(self, value: Any) -> dict[str, Any]:
         """Return the functions of a module by name, or a callable object as `__call__`."""
         if isinstance(value, types.ModuleType):
@@ -84,7 +95,16 @@ class Stub:
     def _class_of(self, value: Any) -> str:
         return next(text for each in type(value).__mro__ if (text := self._class(each)) != "_t.Any")
 
-    def function(self, name: str, value: Any, first: str = "", kind: str = "", drop: int = 0) -> Iterator[str]:
+    def function(
+        self,
+        name: str,
+        value: Any,
+        first: str = "",
+        kind: str = "",
+        drop: int = 0,
+        case: results_by_flag.Case | None = None,
+        result: str = "",
+    ) -> Iterator[str]:
         """Yield the lines of a function.
 
         Args:
@@ -93,6 +113,8 @@ class Stub:
             first: the first parameter, "self" for a method.
             kind: the name by which `types_by_name` chooses types; by default `name`.
             drop: the number of the function's own parameters that `first` replaces.
+            case: values of parameters, for which an overload is written.
+            result: type of the result; by default it is derived.
         """
         signature = self._signature(value)
         if signature is None:
@@ -104,18 +126,24 @@ class Stub:
         shown = list(signature.parameters.values())[drop:]
         seen_star = seen_optional = False
         for i, parameter in enumerate(shown):
-            if parameter.kind is parameter.KEYWORD_ONLY and not seen_star:
+            text = self._parameter(kind, parameter, hints)
+            if case and parameter.name in case:
+                text = _with_value(text, parameter, case[parameter.name])
+            is_optional = " = " in text
+            # A required flag can follow optional parameters only by keyword.
+            by_keyword = parameter.kind is parameter.KEYWORD_ONLY or bool(case and seen_optional and not is_optional)
+            if by_keyword and not seen_star:
                 parameters.append("*")
                 seen_star = True
             seen_star |= parameter.kind is parameter.VAR_POSITIONAL
-            seen_optional |= parameter.default is not _EMPTY
-            parameters.append(self._parameter(kind, parameter, hints))
+            seen_optional |= is_optional
+            parameters.append(text)
             last = i + 1 == len(shown) or shown[i + 1].kind is not parameter.POSITIONAL_ONLY
             if parameter.kind is parameter.POSITIONAL_ONLY and last:
                 parameters.append("/")
-        result = self._result(kind, signature, hints)
+        result = result or self._result(kind, signature, hints)
         yield f"def {name}({', '.join(parameters)}) -> {result}:"
-        yield from textwrap.indent(_docstring(value), "    ").splitlines()
+        yield from textwrap.indent(docstring(value), "    ").splitlines()
         yield "    ..."
 
     def method(self, name: str, value: Any) -> None:
@@ -124,7 +152,7 @@ class Stub:
             hint = self._hints(value.fget).get("return", Any)
             result = types_by_name.ARRAY if hint is Any and not self.trees else self.type(hint)
             self.lines += ["    @property", f"    def {name}(self) -> {result}:"]
-            self.lines += [*textwrap.indent(_docstring(value.fget), "        ").splitlines(), "        ..."]
+            self.lines += [*textwrap.indent(docstring(value.fget), "        ").splitlines(), "        ..."]
         else:
             self.lines += ["    " + line for line in self.function(name, value, first="self", drop=1)]
 
@@ -253,6 +281,15 @@ def _globals(module: str) -> dict[str, Any]:
     return found
 
 
+def _with_value(text: str, parameter: inspect.Parameter, value: Any) -> str:
+    """Return a parameter's text in an overload for a value, or for one of several values in a tuple."""
+    if value is results_by_flag.GIVEN:
+        return text.rpartition(" = ")[0].removesuffix(" | None")
+    values = value if isinstance(value, tuple) else (value,)
+    default = f" = {parameter.default!r}" if any(parameter.default is each for each in values) else ""
+    return f"{parameter.name}: _t.Literal[{', '.join(map(repr, values))}]{default}"
+
+
 def _default(value: Any) -> str:
     plain = value is None or isinstance(value, bool | int | float | str)
     return (
@@ -262,6 +299,7 @@ def _default(value: Any) -> str:
     )
 
 
-def _docstring(value: Any) -> str:
+def docstring(value: Any) -> str:
+    """Return the docstring of a function as a literal, or "" if it has none."""
     text = (inspect.getdoc(value) or "").replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'"""{text}\n"""' if "\n" in text or text.endswith('"') else f'"""{text}"""' if text else ""

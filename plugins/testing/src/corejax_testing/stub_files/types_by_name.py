@@ -8,7 +8,7 @@ _ARRAYS = """
     x y a b c m v q p z x1 x2 a1 a2 arr ary A M operand lhs rhs in1 in2 array scatter_indices image weights key keys
     where mask query value loc df dfnum dfden lam sigma concentration minval maxval lower upper d dl du e T Z B C E
     coordinates taus pivots r_matrix w_vector a_matrix c_matrix element test_elements ar ar1 ar2 xp fp obs code_book
-    logits segment_ids start_indices update which on_true on_false condition
+    logits segment_ids update which on_true on_false condition
 """
 PARAMETERS = {
     **dict.fromkeys(_ARRAYS.split(), "_ArrayLike"),
@@ -16,6 +16,7 @@ PARAMETERS = {
     **dict.fromkeys(("shape", "new_shape"), _SHAPE),
     "axis": "_b.int | _c.Sequence[_b.int]",
     "out": "None",
+    "start_indices": "_ArrayLike | _c.Sequence[_ArrayLike]",
     "out_sharding": "_t.Any",
 }
 OPTIONAL = ("dtype", "preferred_element_type", "new_dtype", "index_dtype", "out_dtype", "shape")
@@ -24,7 +25,7 @@ OPTIONAL = ("dtype", "preferred_element_type", "new_dtype", "index_dtype", "out_
 _NOT_ARRAYS = """
     after_all associative_scan create_token reduce reduce_window sort stop_gradient shape_as_value
     finfo iinfo result_type load get_printoptions printoptions set_printoptions vectorize fromfunction piecewise
-    isscalar iterable apply_along_axis apply_over_axes key_impl key_dtype register_generator scaled_dot_general
+    gradient isscalar iterable apply_along_axis apply_over_axes key_impl key_dtype register_generator scaled_dot_general
 """
 NOT_ARRAYS = frozenset(_NOT_ARRAYS.split())
 # Functions that take lists and other objects, and return arrays.
