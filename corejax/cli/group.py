@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
 import os
 import re
@@ -15,7 +14,7 @@ from typing import Any
 import click
 
 from corejax.base.provenance import Provenance
-from corejax.base.texts import error_text, one_line, shown
+from corejax.base.texts import closest, error_text, one_line, shown
 from corejax.cli.list_primitives import list_primitives
 from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
@@ -60,8 +59,8 @@ def _owner(command: click.Command) -> str:
 def _suggest_command(name: str, commands: Sequence[str]) -> str:
     """Return a suggestion that ends a message; "" if no command has a similar name or first word."""
     by_word = {command.partition("-")[0]: command for command in commands} | {c: c for c in commands}
-    close = difflib.get_close_matches(name, by_word, 1)
-    return f"; did you mean {by_word[close[0]]!r}?" if close else ""
+    close = closest(name, by_word)
+    return "" if close is None else f"; did you mean {by_word[close]!r}?"
 
 
 class CommandLine(click.Group):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
+from corejax.base.texts import closest
 from corejax.cli.faults import report_faults
 from corejax.cli.output import print_json, print_table
 from corejax.cli.primitive_table import PrimitiveTable, Row, primitive_table
@@ -84,10 +84,10 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
     The name of a primitive without its namespace suggests the primitive.
     """
     names = sorted(known)
-    close = [other for other in names if other.endswith(f".{name}")] or difflib.get_close_matches(name, names, 1)
+    close = next((other for other in names if other.endswith(f".{name}")), None) or closest(name, names)
     few = ", ".join(names) or "none"
     listing = f"there are {few}." if len(names) <= _FEW else f"there are {len(names)}: see corejax list-primitives."
-    hint = f"did you mean {close[0]!r}?" if close else listing
+    hint = f"did you mean {close!r}?" if close else listing
     return f"there is no {what} named {name!r}; {hint}"
 
 
