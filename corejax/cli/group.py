@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
@@ -16,7 +15,7 @@ import click
 from corejax.base.provenance import Provenance
 from corejax.base.texts import closest, error_text, one_line, shown
 from corejax.cli.list_primitives import list_primitives
-from corejax.cli.output import complain
+from corejax.cli.output import complain, discard_output
 from corejax.cli.plugins import plugins
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.messages import source_info
@@ -115,6 +114,9 @@ class CommandLine(click.Group):
             warnings.simplefilter("default", CorejaxDeprecationWarning)
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # a reader that stops early, as `head` does, is no error; click would exit with 1
+            discard_output()
+            ctx.exit(0)
         except KeyboardInterrupt:
             click.echo("\ninterrupted", err=True)
             ctx.exit(INTERRUPTED)
@@ -143,10 +145,10 @@ class CommandLine(click.Group):
         except OSError as error:
             if error.filename is not None:
                 raise
-            with contextlib.suppress(OSError, ValueError):  # or Python writes once more, and fails, when it exits
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if error.errno != errno.EPIPE:  # a reader that stops early, as `head` does, is no error
-                complain(f"cannot write to standard output: {error.strerror}")
+            discard_output()
+            if error.errno == errno.EPIPE:
+                sys.exit(0)
+            complain(f"cannot write to standard output: {error.strerror}")
             sys.exit(1)
 
 

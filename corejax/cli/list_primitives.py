@@ -10,7 +10,7 @@ import click
 
 from corejax.base.texts import closest
 from corejax.cli.faults import report_faults
-from corejax.cli.output import print_json, print_table
+from corejax.cli.output import JSON_VERSION, print_json, print_table
 from corejax.cli.primitive_table import PrimitiveTable, Row, primitive_table
 from corejax.cli.rule_status import STATUSES, Status
 from corejax.plugins import manager
@@ -107,6 +107,8 @@ def _as_json(row: Row) -> dict[str, Any]:
 def _print_json(rows: Sequence[Row], table: PrimitiveTable) -> None:
     print_json(
         {
+            "format": "corejax-primitives",
+            "version": JSON_VERSION,
             "rule_kinds": table.kinds,
             "primitives": [_as_json(row) for row in rows],
             "overrides": [override._asdict() for override in table.overrides],
@@ -134,7 +136,9 @@ def _summary(rows: Sequence[Row]) -> str:
     ways = Counter(rule.derivation for row in rows for rule in row.rules.values() if rule.derivation)
     by = f" ({', '.join(f'{n} by {way}' for way, n in ways.most_common())})" if ways else ""
     owners = len({row.plugin for row in rows if row.plugin})
-    rules = f"{count['own'] + count['platform']} own, {count['derived']} derived{by}, {count['missing']} missing"
+    lacking = [f"{kind} of {row.name}" for row in rows for kind, r in row.rules.items() if r.status == "missing"]
+    which = f" ({', '.join(lacking)})" if 0 < len(lacking) <= _FEW else ""
+    rules = f"{count['own'] + count['platform']} own, {count['derived']} derived{by}, {len(lacking)} missing{which}"
     return (
         f"{_plural(len(rows), 'primitive')} from {_plural(owners, 'plugin') if owners else 'no plugin'}; rules: {rules}"
     )
