@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
-from os.path import commonprefix
 from typing import Any, NoReturn
 
 _KEPT = "\n\t"
@@ -60,13 +59,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name with the fewest edits; None if more than a third of the name's letters would change.
-
-    Of names with equally many edits, the one that shares the longest beginning with `name` is the closest.
-    """
+    """Return the known name with the fewest edits; None if more than a third of the name's letters would change."""
     limit = max(1, len(name) // 3)
     near = (other for other in known if abs(len(name) - len(other)) <= limit)
-    close = [(edits, -len(commonprefix([name, x])), x) for x in near if (edits := _edits(name, x)) <= limit]
+    close = [(edits, name[:3] != x[:3], x) for x in near if (edits := _edits(name, x)) <= limit]
     return min(close)[-1] if close else None
 
 

@@ -45,9 +45,8 @@ class ContributedCommands(click.Group):
             raise PluginError(f"a command's name must be lower-case words with dashes between them, got {name!r}")
         earlier = self.taken.get(name) or self.commands.get(name)
         if earlier is not None:
-            raise DuplicateRegistrationError(
-                f"the command {name!r} is from {_owner(earlier)}; {_owner(cmd)} adds a second one"
-            )
+            message = f"the command {name!r} is from {_owner(earlier)}; {_owner(cmd)} adds a second one"
+            raise DuplicateRegistrationError(message)
         super().add_command(cmd, name)
 
 
@@ -146,10 +145,9 @@ class CommandLine(click.Group):
             if error.filename is not None:
                 raise
             discard_output()
-            if error.errno == errno.EPIPE:
-                sys.exit(0)
-            complain(f"cannot write to standard output: {error.strerror}")
-            sys.exit(1)
+            if error.errno != errno.EPIPE:
+                complain(f"cannot write to standard output: {error.strerror}")
+            sys.exit(int(error.errno != errno.EPIPE))
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

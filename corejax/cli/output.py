@@ -76,8 +76,7 @@ def print_table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes
     headings that are wider than their columns; if that does not suffice, each row's first cell gets a line of its own.
 
     Args:
-        columns: heading -> alignment of the cells: "left", "center" or "right". A terminal breaks headings at
-            underscores.
+        columns: heading -> alignment of the cells: "left", "center" or "right".
         rows: cells of each row, in the order of the columns.
         notes: remarks, one line each.
     """
@@ -113,15 +112,12 @@ def _print_rich(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes
         letters = iter(ascii_letters + digits)
         short = [h if any(len(row[i]) >= len(h) for row in rows) else next(letters, "?") for i, h in enumerate(columns)]
         legend = [f"{letter}={heading}" for letter, heading in zip(short, columns, strict=True) if letter != heading]
-        marks = [a == "center" and b == "center" for a, b in zip(["", *aligned], aligned, strict=False)]
-        gaps = ["" if mark else gap for mark, gap in zip(marks, gaps, strict=True)]
+        gaps = ["" if a == b == "center" else g for a, b, g in zip(["", *aligned], aligned, gaps, strict=False)]
         headings, lines = [short], _lines([short, *rows], aligned, gaps)
         if sum(map(len, lines[0])) > console.width:
             lines = [[line[0].rstrip() + "\n ", *line[1:]] for line in lines]
     for line, cells in zip(lines, [*headings, *rows], strict=True):
         styles = ["bold"] * len(line) if cells in headings else [STYLES.get(cell, "") for cell in cells]
-        text = Text.assemble(*zip(line, styles, strict=True))
-        text.rstrip()
-        console.print(text, soft_wrap=True)
+        console.print(Text.assemble(*zip(line, styles, strict=True)), soft_wrap=True)
     for note in ["   ".join(legend)] * bool(legend) + list(notes):
         console.print(Text(printable(note), style="dim"))

@@ -100,10 +100,7 @@ def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
             return "".join(map(text_of, items))
         return "".join([*map(text_of, items[:5]), dots, *map(text_of, items[-5:])])
 
-    def cell(x: Any) -> str:
-        return f"<td>{np.array2string(np.asarray(x))}</td>"  # as in `repr`
-
     def line(row: np.ndarray[Any, Any]) -> str:
-        return f"<tr>{shortened(cell, row, '<td>…</td>')}</tr>"
+        return f"<tr>{shortened(lambda x: f'<td>{np.array2string(np.asarray(x))}</td>', row, '<td>…</td>')}</tr>"
 
     return shortened(line, matrix, "<tr><td>⋮</td></tr>")

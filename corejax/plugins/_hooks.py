@@ -88,5 +88,4 @@ def _check_marks(plugin: Any, manager: pluggy.PluginManager) -> None:
 
 def _no_such_hook(name: str) -> str:
     close = closest(name, HOOKS)
-    hint = f"did you mean {close}?" if close else f"there are {', '.join(HOOKS)}"
-    return f"there is no hook named {name}; {hint}"
+    return f"there is no hook named {name}; {f'did you mean {close}?' if close else 'there are ' + ', '.join(HOOKS)}"

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
     """Return the error for a name (dotted if it is inside a namespace) that no plugin exports.
 
-    In an import statement (`importing`) the error is an ImportError, otherwise an AttributeError. It is a
-    PluginMissingError or PluginMissingImportError only if a plugin is known that has the name.
+    It is an ImportError if `importing`, otherwise an AttributeError; a plain one if no plugin is known to have the name.
     """
     home = homes("names").get(name)
     record = _home_of(manager, name, home)
@@ -46,8 +45,9 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
 
 def is_expected(manager: PluginManager, name: str) -> bool:
     """Return True if a name that no plugin exports is known to belong to one, or may belong to one not loaded."""
-    known = name in homes("names") or _home_of(manager, name, None) is not None
-    return known or bool(_silent(manager) or manager.installed_since())
+    return name in homes("names") or bool(
+        _home_of(manager, name, None) or _silent(manager) or manager.installed_since()
+    )
 
 
 def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecord | None:
