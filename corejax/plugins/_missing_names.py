@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
     """Return the error for a name (dotted if it is inside a namespace) that no plugin exports.
 
-    It is an ImportError if `importing`, otherwise an AttributeError; a plain one if no plugin is known to have the name.
+    It is an ImportError if `importing`, else an AttributeError; a plain one if no plugin is known to have the name.
     """
     home = homes("names").get(name)
     record = _home_of(manager, name, home)
