@@ -172,7 +172,7 @@ def draw_picture(path: Path, draws: dict[str, np.ndarray]) -> None:
     schools.axvline(draws["mean"].mean(), color="tab:blue", lw=0.8, ls=":")
     schools.set(yticks=rows, yticklabels="ABCDEFGH", xlabel="effect, with one standard deviation", title="schools")
     schools.invert_yaxis()
-    schools.legend(fontsize=8, loc="lower right")
+    figure.legend(*schools.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=2)
 
     some = slice(None, None, 4)
     funnel.scatter(effects[some, 0], draws["spread"].ravel()[some], s=4, lw=0)

@@ -54,10 +54,28 @@ def error_text(error: BaseException) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'sin'?"`, to end a message about an unknown name; "" if no known name is close."""
-    import difflib  # needed for an error only
+    close = closest(name, known)
+    return "" if close is None else f"; did you mean {close!r}?"
 
-    close = difflib.get_close_matches(name, sorted(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name with the fewest edits; None if more than a third of the name's letters would change."""
+    limit = max(1, len(name) // 3)
+    near = (other for other in known if abs(len(name) - len(other)) <= limit)
+    close = [(edits, name[:3] != x[:3], x) for x in near if (edits := _edits(name, x)) <= limit]
+    return min(close)[-1] if close else None
+
+
+def _edits(name: str, other: str) -> int:
+    """Count insertions, deletions, replacements and swaps of neighbours that turn one name into the other."""
+    before = row = list(range(len(other) + 1))
+    for i, a in enumerate(name):
+        earlier, before, row = before, row, [i + 1]
+        for j, b in enumerate(other):
+            row.append(min(before[j + 1] + 1, row[j] + 1, before[j] + (a != b)))
+            if i and j and name[i - 1 : i + 1] == b + other[j - 1]:
+                row[j + 1] = min(row[j + 1], earlier[j - 1] + 1)
+    return row[-1]
 
 
 def how_to_install(distribution: str) -> str:
@@ -88,7 +106,8 @@ def no_such_name(module: str, name: str, known: Iterable[str]) -> AttributeError
     Private names get none: Python itself looks up names such as `__path__`, at each `from module import name`.
     """
     meant = "" if name.startswith("_") else did_you_mean(name, (n for n in known if not n.startswith("_")))
-    return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
+    # Without `name` Python would fill in `obj`, and print a suggestion of its own after ours.
+    return AttributeError(f"module {module!r} has no attribute {name!r}{meant}", name=name)
 
 
 def suggest_names(module: dict[str, Any]) -> None:

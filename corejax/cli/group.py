@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import difflib
 import errno
 import os
 import re
@@ -15,9 +13,9 @@ from typing import Any
 import click
 
 from corejax.base.provenance import Provenance
-from corejax.base.texts import error_text, one_line, shown
+from corejax.base.texts import closest, error_text, one_line, shown
 from corejax.cli.list_primitives import list_primitives
-from corejax.cli.output import complain
+from corejax.cli.output import complain, discard_output
 from corejax.cli.plugins import plugins
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.messages import source_info
@@ -47,9 +45,8 @@ class ContributedCommands(click.Group):
             raise PluginError(f"a command's name must be lower-case words with dashes between them, got {name!r}")
         earlier = self.taken.get(name) or self.commands.get(name)
         if earlier is not None:
-            raise DuplicateRegistrationError(
-                f"the command {name!r} is from {_owner(earlier)}; {_owner(cmd)} adds a second one"
-            )
+            message = f"the command {name!r} is from {_owner(earlier)}; {_owner(cmd)} adds a second one"
+            raise DuplicateRegistrationError(message)
         super().add_command(cmd, name)
 
 
@@ -60,8 +57,8 @@ def _owner(command: click.Command) -> str:
 def _suggest_command(name: str, commands: Sequence[str]) -> str:
     """Return a suggestion that ends a message; "" if no command has a similar name or first word."""
     by_word = {command.partition("-")[0]: command for command in commands} | {c: c for c in commands}
-    close = difflib.get_close_matches(name, by_word, 1)
-    return f"; did you mean {by_word[close[0]]!r}?" if close else ""
+    close = closest(name, by_word)
+    return "" if close is None else f"; did you mean {by_word[close]!r}?"
 
 
 class CommandLine(click.Group):
@@ -116,6 +113,9 @@ class CommandLine(click.Group):
             warnings.simplefilter("default", CorejaxDeprecationWarning)
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # a reader that stops early, as `head` does, is no error; click would exit with 1
+            discard_output()
+            ctx.exit(0)
         except KeyboardInterrupt:
             click.echo("\ninterrupted", err=True)
             ctx.exit(INTERRUPTED)
@@ -144,11 +144,10 @@ class CommandLine(click.Group):
         except OSError as error:
             if error.filename is not None:
                 raise
-            with contextlib.suppress(OSError, ValueError):  # or Python writes once more, and fails, when it exits
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if error.errno != errno.EPIPE:  # a reader that stops early, as `head` does, is no error
+            discard_output()
+            if error.errno != errno.EPIPE:
                 complain(f"cannot write to standard output: {error.strerror}")
-            sys.exit(1)
+            sys.exit(int(error.errno != errno.EPIPE))
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

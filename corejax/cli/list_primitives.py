@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
+from corejax.base.texts import closest
 from corejax.cli.faults import report_faults
-from corejax.cli.output import print_json, print_table
+from corejax.cli.output import JSON_VERSION, print_json, print_table
 from corejax.cli.primitive_table import PrimitiveTable, Row, primitive_table
 from corejax.cli.rule_status import STATUSES, Status
 from corejax.plugins import manager
@@ -54,10 +54,7 @@ def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Seq
         and all(row.rules[kind].present for kind in present)
         and not any(row.rules[kind].present for kind in missing)
     ]
-    if as_json:
-        _print_json(rows, table)
-    else:
-        _print_text(rows, table)
+    (_print_json if as_json else _print_text)(rows, table)
     report_faults()
     if (missing and rows) or not all(record.status in ("loaded", "found") for record in records):
         click.get_current_context().exit(1)
@@ -84,16 +81,15 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
     The name of a primitive without its namespace suggests the primitive.
     """
     names = sorted(known)
-    close = [other for other in names if other.endswith(f".{name}")] or difflib.get_close_matches(name, names, 1)
+    close = next((other for other in names if other.endswith(f".{name}")), None) or closest(name, names)
     few = ", ".join(names) or "none"
     listing = f"there are {few}." if len(names) <= _FEW else f"there are {len(names)}: see corejax list-primitives."
-    hint = f"did you mean {close[0]!r}?" if close else listing
-    return f"there is no {what} named {name!r}; {hint}"
+    return f"there is no {what} named {name!r}; {f'did you mean {close!r}?' if close else listing}"
 
 
 def _totals(rows: Sequence[Row], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
-    counts = {kind: Counter(row.rules[kind].status for row in rows) for kind in kinds}
-    return {kind: {status: count[status] for status in STATUSES} for kind, count in counts.items()}
+    statuses = {kind: [row.rules[kind].status for row in rows] for kind in kinds}
+    return {kind: {status: each.count(status) for status in STATUSES} for kind, each in statuses.items()}
 
 
 def _as_json(row: Row) -> dict[str, Any]:
@@ -107,6 +103,8 @@ def _as_json(row: Row) -> dict[str, Any]:
 def _print_json(rows: Sequence[Row], table: PrimitiveTable) -> None:
     print_json(
         {
+            "format": "corejax-primitives",
+            "version": JSON_VERSION,
             "rule_kinds": table.kinds,
             "primitives": [_as_json(row) for row in rows],
             "overrides": [override._asdict() for override in table.overrides],
@@ -121,12 +119,9 @@ def _print_text(rows: Sequence[Row], table: PrimitiveTable) -> None:
     cells = [[row.name, row.owner, *(MARKS[row.rules[kind].status] for kind in table.kinds)] for row in rows]
     shown = {row.name for row in rows}
     replaced = [f"replaced on purpose: {override}" for override in table.overrides if override.primitive in shown]
-    print_table(columns, cells, [_legend(rows), _summary(rows), *replaced])
-
-
-def _legend(rows: Sequence[Row]) -> str:
-    shown = {rule.status for row in rows for rule in row.rules.values()} | {"own", "derived", "missing"}
-    return "   ".join(f"{MARKS[status]} {text}" for status, text in STATUSES.items() if status in shown)
+    statuses = {rule.status for row in rows for rule in row.rules.values()} | {"own", "derived", "missing"}
+    legend = "   ".join(f"{MARKS[status]} {text}" for status, text in STATUSES.items() if status in statuses)
+    print_table(columns, cells, [legend, _summary(rows), *replaced])
 
 
 def _summary(rows: Sequence[Row]) -> str:
@@ -134,11 +129,8 @@ def _summary(rows: Sequence[Row]) -> str:
     ways = Counter(rule.derivation for row in rows for rule in row.rules.values() if rule.derivation)
     by = f" ({', '.join(f'{n} by {way}' for way, n in ways.most_common())})" if ways else ""
     owners = len({row.plugin for row in rows if row.plugin})
-    rules = f"{count['own'] + count['platform']} own, {count['derived']} derived{by}, {count['missing']} missing"
-    return (
-        f"{_plural(len(rows), 'primitive')} from {_plural(owners, 'plugin') if owners else 'no plugin'}; rules: {rules}"
-    )
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    lacking = [f"{kind} of {row.name}" for row in rows for kind, r in row.rules.items() if r.status == "missing"]
+    which = f" ({', '.join(lacking)})" if 0 < len(lacking) <= _FEW else ""
+    rules = f"{count['own'] + count['platform']} own, {count['derived']} derived{by}, {len(lacking)} missing{which}"
+    sources = f"{owners or 'no'} plugin{'s' * (owners > 1)}"
+    return f"{len(rows)} primitive{'s' * (len(rows) != 1)} from {sources}; rules: {rules}"

@@ -5,9 +5,11 @@ Names, docs and errors are texts of plugins, so control characters in them are e
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from string import ascii_letters, digits
 from typing import Any
 
 import click
@@ -22,6 +24,7 @@ _COLOURS = {
     "dim": ("off",),
 }
 STYLES = {cell: colour for colour, cells in _COLOURS.items() for cell in cells}  # text of a cell -> colour
+JSON_VERSION = 1  # new keys keep the version; a removed key or a key with a new meaning changes it
 _ASCII = str.maketrans({"✓": "x", "○": "o", "✗": "F", "·": ".", "–": "-"})
 
 
@@ -59,15 +62,21 @@ def print_json(value: Any) -> None:
     say(json_text(value))
 
 
+def discard_output() -> None:
+    """Discard what is still to be written: Python would try once more when it exits, and fail."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
     """Print a table and remarks below it.
 
     If standard output is not a terminal, print a line of headings and a line for each row, in aligned columns two
-    spaces apart, and each remark after `# `.
+    spaces apart, and each remark after `# `. On a terminal that is too narrow for this, letters with a legend replace
+    headings that are wider than their columns; if that does not suffice, each row's first cell gets a line of its own.
 
     Args:
-        columns: heading -> alignment of the cells: "left", "center" or "right". A terminal breaks headings at
-            underscores.
+        columns: heading -> alignment of the cells: "left", "center" or "right".
         rows: cells of each row, in the order of the columns.
         notes: remarks, one line each.
     """
@@ -75,39 +84,40 @@ def print_table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes
     if is_terminal():
         _print_rich(columns, rows, notes)
         return
-    table = [list(columns), *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in _lines([list(columns), *rows], ["left"] * len(columns), ["", *["  "] * (len(columns) - 1)]):
+        say("".join(line).rstrip())
     for note in notes:
         say(f"# {note}")
 
 
+def _lines(table: Sequence[Sequence[str]], aligned: Sequence[str], gaps: Sequence[str]) -> list[list[str]]:
+    """Return the padded cells of each row; the gap of a column comes before it."""
+    pad = {"left": str.ljust, "center": str.center, "right": str.rjust}
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    columns = list(zip(gaps, aligned, widths, strict=True))
+    return [[g + pad[a](cell, w) for cell, (g, a, w) in zip(row, columns, strict=True)] for row in table]
+
+
 def _print_rich(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=False)
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    headings = _headings(list(columns), rows, console.width)
-    for heading, justify in zip(headings, columns.values(), strict=True):
-        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for row in rows:
-        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
-    console.print(table)
-    for note in notes:
+    console = Console(highlight=False)
+    words = [heading.split("_") for heading in columns]
+    height = max(map(len, words))
+    headings = [[(*[""] * (height - len(each)), *each)[i] for each in words] for i in range(height)]
+    aligned, gaps, legend = list(columns.values()), ["", *[" "] * (len(columns) - 1)], list[str]()
+    lines = _lines([*headings, *rows], aligned, gaps)
+    if sum(map(len, lines[0])) > console.width:
+        letters = iter(ascii_letters + digits)
+        short = [h if any(len(row[i]) >= len(h) for row in rows) else next(letters, "?") for i, h in enumerate(columns)]
+        legend = [f"{letter}={heading}" for letter, heading in zip(short, columns, strict=True) if letter != heading]
+        gaps = ["" if a == b == "center" else g for a, b, g in zip(["", *aligned], aligned, gaps, strict=False)]
+        headings, lines = [short], _lines([short, *rows], aligned, gaps)
+        if sum(map(len, lines[0])) > console.width:
+            lines = [[line[0].rstrip() + "\n ", *line[1:]] for line in lines]
+    for line, cells in zip(lines, [*headings, *rows], strict=True):
+        styles = ["bold"] * len(line) if cells in headings else [STYLES.get(cell, "") for cell in cells]
+        console.print(Text.assemble(*zip(line, styles, strict=True)), soft_wrap=True)
+    for note in ["   ".join(legend)] * bool(legend) + list(notes):
         console.print(Text(printable(note), style="dim"))
-
-
-def _headings(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Return headings with a word on each line; if the table is wider than the terminal, long words are cut."""
-    words = [heading.split("_") for heading in headings]
-    cells = [max((len(row[i]) for row in rows), default=0) for i in range(len(headings))]
-    needed = sum(max(cell, *map(len, each)) + 1 for cell, each in zip(cells, words, strict=True)) - 1
-    if needed > width:
-        words = [
-            [word if len(word) <= max(cell, 5) else word[:4] + "…" for word in each]
-            for cell, each in zip(cells, words, strict=True)
-        ]
-    return ["\n".join(each) for each in words]

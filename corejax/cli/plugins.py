@@ -11,7 +11,7 @@ import click
 from corejax.base.texts import how_to_install
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import plugins_named
-from corejax.cli.output import print_json, print_table
+from corejax.cli.output import JSON_VERSION, print_json, print_table
 from corejax.core.backends import backends
 from corejax.core.primitive import primitives
 from corejax.messages.homes import HOMES, install_advice
@@ -56,7 +56,7 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
     entries = [_entry(record, counts) for record in dict.fromkeys(records)]
     entries.sort(key=lambda entry: entry["name"])
     if as_json:
-        print_json({"plugins": entries})
+        print_json({"format": "corejax-plugins", "version": JSON_VERSION, "plugins": entries})
     else:
         _print_text(entries)
     report_selection()

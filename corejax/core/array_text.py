@@ -100,12 +100,7 @@ def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
             return "".join(map(text_of, items))
         return "".join([*map(text_of, items[:5]), dots, *map(text_of, items[-5:])])
 
-    def cell(x: Any) -> str:
-        x = x.astype(np.float32).item() if x.dtype.kind == "V" else x.item()  # V: of ml_dtypes
-        return f"<td>{x:.{digits}g}</td>" if isinstance(x, float) else f"<td>{x}</td>"
-
     def line(row: np.ndarray[Any, Any]) -> str:
-        return f"<tr>{shortened(cell, row, '<td>…</td>')}</tr>"
+        return f"<tr>{shortened(lambda x: f'<td>{np.array2string(np.asarray(x))}</td>', row, '<td>…</td>')}</tr>"
 
-    digits = np.get_printoptions()["precision"]
     return shortened(line, matrix, "<tr><td>⋮</td></tr>")

@@ -344,9 +344,8 @@ class Backends:
         """
         if name in self.provided:
             earlier = self.provided[name][1].title
-            raise DuplicateRegistrationError(
-                f"backend {name!r} is provided by plugin {earlier}; plugin {owner.title} provides a second one"
-            )
+            message = f"backend {name!r} is provided by plugin {earlier}; plugin {owner.title} provides a second one"
+            raise DuplicateRegistrationError(message)
         self.provided.register(name, (target, owner), provenance=by)
 
     def _changed(self, name: str, entry: Any) -> None:

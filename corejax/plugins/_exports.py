@@ -88,9 +88,8 @@ class Exports:
             is_reserved = name in self.reserved or name.partition(".")[0] in self.reserved - _COMPLETED
             if earlier is not None or is_reserved:
                 owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
-                raise DuplicateRegistrationError(
-                    f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
-                )
+                message = f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
+                raise DuplicateRegistrationError(message)
             table.register(name, (target, record), provenance=Provenance(record.module))
 
     def _check_rule_kind(self, record: PluginRecord, kind: str) -> None:
@@ -100,9 +99,8 @@ class Exports:
             raise DuplicateRegistrationError(f"rule kind {kind!r} is the kernel's own; choose another name for yours")
         if kind in self.rule_kinds:
             owner = self.rule_kinds[kind][1].title
-            raise DuplicateRegistrationError(
-                f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
-            )
+            message = f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
+            raise DuplicateRegistrationError(message)
 
     def refuse_hidden(self, record: PluginRecord) -> None:
         """Raise if a name that a plugin exports inside a namespace cannot be reached; import the namespaces.
@@ -182,9 +180,8 @@ def import_registry(kind: str, target: str) -> None:
     if kind not in registries:
         registries.register(kind, registry, provenance=registry.provenance)
     if registries[kind] is not registry:
-        raise DuplicateRegistrationError(
-            f"rule kind {kind!r} exists, from {registries[kind].provenance}; {target} is a second one"
-        )
+        message = f"rule kind {kind!r} exists, from {registries[kind].provenance}; {target} is a second one"
+        raise DuplicateRegistrationError(message)
 
 
 def import_backend(name: str, target: str) -> Backend:

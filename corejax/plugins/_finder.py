@@ -47,7 +47,7 @@ class _Loader:
         """Return the object that a plugin exports inside the namespace.
 
         Raises:
-            PluginMissingError: no plugin exports the name. For a private name the error is an `AttributeError`.
+            AttributeError: no plugin exports the name; an ImportError in `from module import name`.
         """
         if attribute.startswith("_"):
             raise AttributeError(f"module 'corejax.{self.name}' has no attribute {attribute!r}")
@@ -102,25 +102,22 @@ class NamespaceFinder:
         place = self._target(manager, name)
         if place is None and manager.has_inside(name):  # `corejax.experimental`, around `experimental.checkify`
             make = partial(ModuleType, fullname, f"The names that plugins export as `{fullname}.<name>`.")
-            return self._spec(fullname, make, is_package=True)
-        if place is None:
-            from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
+            return self._spec(fullname, make)
+        if place is not None and ("." not in name or importlib.util.find_spec(place) is not None):
+            return self._spec(fullname, partial(importlib.import_module, place))
+        inside = None if place is None else _inside(place)  # no file of its own: `scipy.stats.norm`
+        if inside is not None:
+            return self._spec(fullname, lambda: inside)
+        from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
-            if is_expected(manager, name):
-                raise missing_name(manager, name, importing=True)
-            return None
-        if "." in name and importlib.util.find_spec(place) is None:  # no file of its own: `scipy.stats.norm`
-            inside = _inside(place)
-            # None, so that the error names the module that was asked for.
-            return None if inside is None else self._spec(fullname, lambda: inside)
-        has_inside = any(other.startswith(f"{name}.") for other in manager.namespaces)  # `lax.linalg` in `lax`
-        return self._spec(fullname, partial(importlib.import_module, place), has_inside)
+        if is_expected(manager, name):
+            raise missing_name(manager, name, importing=True)
+        return None  # Python's own error names the module that was asked for
 
-    def _spec(
-        self, fullname: str, make: Callable[[], ModuleType], is_package: bool = False
-    ) -> importlib.machinery.ModuleSpec:
+    def _spec(self, fullname: str, make: Callable[[], ModuleType]) -> importlib.machinery.ModuleSpec:
+        """Return the spec of a package, even if `make` returns a plain module: plugins export namespaces inside it."""
         loader = _Loader(self.manager, fullname.partition(".")[2], make)
-        return importlib.machinery.ModuleSpec(fullname, loader, is_package=is_package)  # type: ignore[arg-type]
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace = name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import pluggy
 
+from corejax.base.texts import closest
 from corejax.errors import PluginError
 from corejax.plugins import hookspecs
 
@@ -87,6 +87,5 @@ def _check_marks(plugin: Any, manager: pluggy.PluginManager) -> None:
 
 
 def _no_such_hook(name: str) -> str:
-    close = difflib.get_close_matches(name, HOOKS, 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(HOOKS)}"
-    return f"there is no hook named {name}; {hint}"
+    close = closest(name, HOOKS)
+    return f"there is no hook named {name}; {f'did you mean {close}?' if close else 'there are ' + ', '.join(HOOKS)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from corejax.base.texts import did_you_mean
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
     """Return the error for a name (dotted if it is inside a namespace) that no plugin exports.
 
-    In an import statement (`importing`) the error is an ImportError, otherwise an AttributeError.
+    It is an ImportError if `importing`, else an AttributeError; a plain one if no plugin is known to have the name.
     """
     home = homes("names").get(name)
     record = _home_of(manager, name, home)
@@ -34,15 +36,18 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
         message += "; the plugin that has it is not in this block of isolated_plugins: import the name before the block"
     elif home is not None:
         message += f"; it comes with {manager.where(None, home)}"
-    else:
-        message += _guesses(manager, name)
+    elif importing:
+        return ImportError(message + _guesses(manager, name), name=namespace)
+    else:  # no `obj`: with one Python prints a suggestion of its own after ours
+        return AttributeError(message + _guesses(manager, name), name=last)
     return (PluginMissingImportError if importing else PluginMissingError)(message)
 
 
 def is_expected(manager: PluginManager, name: str) -> bool:
     """Return True if a name that no plugin exports is known to belong to one, or may belong to one not loaded."""
-    known = name in homes("names") or _home_of(manager, name, None) is not None
-    return known or bool(_silent(manager) or manager.installed_since())
+    return name in homes("names") or bool(
+        _home_of(manager, name, None) or _silent(manager) or manager.installed_since()
+    )
 
 
 def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecord | None:
@@ -61,14 +66,23 @@ def _silent(manager: PluginManager) -> list[PluginRecord]:
 
 
 def _guesses(manager: PluginManager, name: str) -> str:
-    namespace, dot, last = name.rpartition(".")
-    prefix = namespace + dot
+    namespace, _, last = f"corejax.{name}".rpartition(".")
+    prefix = name.removesuffix(last)
     known = {n.removeprefix(prefix) for n in (*manager.offered(), *manager.reserved) if n.startswith(prefix)}
-    module = sys.modules.get(manager.namespaces[namespace][0]) if namespace in manager.namespaces else None
-    known.update(() if module is None else dir(module))
-    text = did_you_mean(last, known)
+    known.update(dir(sys.modules.get(namespace, ())))
+    elsewhere = [n for n in _namespaces(manager) if last in dir(sys.modules[n])]
+    text = f"; did you mean {f'{elsewhere[0]}.{last}'!r}?" if elsewhere else did_you_mean(last, known)
     sentences = manager.problems()
     off = [r.name for r in manager.records.values() if r.status == "off"]
     if off:
         sentences.append(f"switched off by {manager.selection.setting}: {', '.join(off)}")
     return text + (f" (note: {'; '.join(sentences)})" if sentences else "")
+
+
+def _namespaces(manager: PluginManager) -> list[str]:
+    """Return the imported namespaces in which to look for a name; import `numpy`, `lax` and `nn` possible."""
+    for name in ("corejax.numpy", "corejax.lax", "corejax.nn"):
+        with suppress(Exception):
+            import_module(name)
+    names = ("", "numpy", "lax", "nn", *sorted(manager.namespaces))
+    return [n for n in (f"corejax.{name}".rstrip(".") for name in names) if n in sys.modules]

@@ -43,9 +43,7 @@ class PluginManager:
     outside: PluginManager | None = None
 
     def __init__(
-        self,
-        find: Callable[[], Iterable[PluginRecord]] = installed_entry_points,
-        reserved: Collection[str] = (),
+        self, find: Callable[[], Iterable[PluginRecord]] = installed_entry_points, reserved: Collection[str] = ()
     ) -> None:
         self.records: dict[str, PluginRecord] = {}
         self.selection = Selection(None)
@@ -341,9 +339,8 @@ class PluginManager:
                 self._loader.run(record, lambda: imported.append(import_backend(name, target)), what)
         if not imported:
             fault = record.late_faults[what]
-            raise PluginError(
-                f"backend {name!r} comes from plugin {record.title}, which failed to load it: {error_text(fault)}"
-            ) from fault
+            message = f"backend {name!r} comes from plugin {record.title}, which failed to load it: {error_text(fault)}"
+            raise PluginError(message) from fault
         return imported[0]
 
     def add_cli_commands(self, group: Any) -> None:

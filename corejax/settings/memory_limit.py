@@ -57,7 +57,7 @@ def check_memory(nbytes: int, what: str) -> None:
 
 
 def bytes_text(nbytes: int) -> str:
-    """Format a number of bytes: `5368709120 bytes (5.0 GiB)`."""
+    """Format a number of bytes: `5368709120 bytes (5.0 GiB)`, `4 bytes`."""
     units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    power = min(max((nbytes.bit_length() - 1) // 10, 1), len(units))
-    return f"{nbytes} bytes ({nbytes / 1024**power:.1f} {units[power - 1]})"
+    power = min(max((nbytes.bit_length() - 1) // 10, 0), len(units))
+    return f"{nbytes} bytes" if not power else f"{nbytes} bytes ({nbytes / 1024**power:.1f} {units[power - 1]})"

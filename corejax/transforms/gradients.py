@@ -247,11 +247,7 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable[P, R],
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
+    fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
 ) -> Callable[P, tuple[R, Any]]:
     """Return a function that computes `(value, gradient)`, or `((value, aux), gradient)` if `has_aux`; see `grad`."""
 

@@ -51,10 +51,7 @@ def register_pytree_node(
 
 
 def register_pytree_with_keys(
-    nodetype: type,
-    flatten_with_keys: FlattenWithKeys,
-    unflatten_func: Unflatten,
-    flatten_func: Flatten | None = None,
+    nodetype: type, flatten_with_keys: FlattenWithKeys, unflatten_func: Unflatten, flatten_func: Flatten | None = None
 ) -> None:
     """Register a class as a pytree node with keys for its children.
 

@@ -69,14 +69,11 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
         TextColumn("learning"),
         BarColumn(20),
         MofNCompleteColumn(),
-        TextColumn(
-            "loss {task.fields[loss]:.4f}, {task.fields[clipped]:.0%} clipped, test {task.fields[accuracy]:.2%}"
-        ),
+        TextColumn("{task.fields[numbers]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        fields = {"loss": np.nan, "clipped": 0.0, "accuracy": 0.0}
-        task = progress.add_task("learning", total=options.epochs, completed=learnt["epochs"], **fields)
+        task = progress.add_task("learning", total=options.epochs, completed=learnt["epochs"], numbers="")
         for i in range(learnt["epochs"], options.epochs):
             rate = options.rate * 0.5 * (1 + np.cos(np.pi * i / options.epochs))  # from full speed to rest
             batches = data.minibatches(train, options.batch, rng)
@@ -85,8 +82,10 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
             params, state, report = model.epoch(
                 params, state, batches.images, batches.labels, np.float32(rate), np.float32(options.limit)
             )
-            fields = {"loss": float(report.loss), "clipped": float(report.clipped), "accuracy": accuracy(params, test)}
-            progress.update(task, advance=1, **fields)
+            numbers = (
+                f"loss {float(report.loss):.4f}, {float(report.clipped):.0%} clipped, test {accuracy(params, test):.2%}"
+            )
+            progress.update(task, advance=1, numbers=numbers)
             if options.checkpoint:
                 learnt = {"params": params, "adam": state, "epochs": i + 1, "order": rng.bit_generator.state}
                 corejax.checkpoints.save(options.checkpoint, learnt, overwrite=True)

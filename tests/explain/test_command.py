@@ -100,7 +100,7 @@ def test_pictures(model: Path) -> None:
         (["bad", "f32[2]"], 1, "failed while it was traced at"),
         (["loss", "f32[2"], 2, "expected a type such as"),
         (["lose", "f32[2]"], 2, "did you mean 'loss'?"),
-        (["loss"], 1, "missing 2 required positional arguments"),
+        (["loss"], 2, "give their types after --args"),
     ],
 )
 def test_mistakes(arguments: list[str], code: int, message: str, model: Path) -> None:

@@ -71,6 +71,7 @@ def test_show_derived_missing_and_platform_rules(toy: Run) -> None:
 
 def test_show_as_json(toy: Run) -> None:
     found = json.loads(toy("toy_ops.bare", "--json").stdout)
+    assert (found["format"], found["version"]) == ("corejax-show", 1)
     assert found["rules"]["xla_translation"]["status"] == "platform"
     assert Path(found["rules"]["xla_translation"]["platforms"]["cuda"]["file"]).name == "translations.py"
     assert found["rules"]["impl"]["rule"]["plugin"] == "toy_ops", "np.negative is the plugin's rule"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
+import re
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
@@ -102,3 +106,52 @@ def test_settings_by_jaxs_names() -> None:
     with corejax.check_tracer_leaks():
         assert config.jax_check_tracer_leaks is True
     assert config.check_tracer_leaks is False
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "suggestion"),
+    [
+        ("numpy", "sine", "sin"),
+        ("numpy.linalg", "slove", "solve"),
+        ("", "gard", "grad"),
+        ("", "array", "corejax.numpy.array"),
+        ("numpy", "relu", "corejax.nn.relu"),
+        ("lax", "jit", "corejax.jit"),
+        ("numpy", "gibberish", None),
+    ],
+)
+def test_the_suggestion_for_a_name(namespace: str, name: str, suggestion: str | None) -> None:
+    module = importlib.import_module(f"corejax.{namespace}".rstrip("."))
+    text = "" if suggestion is None else f"; did you mean {suggestion!r}?"
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    assert type(caught.value) is AttributeError and caught.value.name == name
+    assert str(caught.value).endswith(f" has no attribute {name!r}{text}")
+    with pytest.raises(ImportError) as failed:
+        exec(f"from {module.__name__ if namespace else 'corejax'} import {name}")
+    assert type(failed.value) is ImportError and str(failed.value) == str(caught.value)
+
+
+@pytest.mark.parametrize("program", ["import corejax; corejax.gard", "import corejax; corejax.errors.PluginErorr"])
+def test_python_adds_no_second_suggestion(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr.lower().count("did you mean") == 1
+
+
+@pytest.mark.parametrize(
+    "program", ["import corejax.numpy.linalg", "import corejax.lax.linalg", "from corejax.scipy.linalg import inv"]
+)
+def test_the_import_of_a_missing_namespace_names_the_plugin(program: str) -> None:
+    absent = """
+import importlib_metadata
+every = importlib_metadata.distributions
+importlib_metadata.distributions = lambda: (d for d in every() if d.name != "corejax-linalg")
+"""
+    for prepare, setting, text in (
+        ("", "-linalg", "plugin 'linalg' .* is switched off by COREJAX_PLUGINS=-linalg"),
+        (absent, "-", "the plugin distribution corejax-linalg"),
+    ):
+        command, environment = [sys.executable, "-c", prepare + program], {**os.environ, "COREJAX_PLUGINS": setting}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        last = done.stderr.splitlines()[-1]
+        assert re.match(f"corejax.errors.PluginMissingImportError: .* has no attribute 'linalg'; .*{text}", last), last

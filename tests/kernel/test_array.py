@@ -141,12 +141,13 @@ def test_texts() -> None:
 
 def test_html() -> None:
     assert (
-        jnp.asarray([1.5, 2])._repr_html_() == "<code>float32[2]</code><table><tr><td>1.5</td><td>2</td></tr></table>"
+        jnp.asarray([1.5, 2])._repr_html_() == "<code>float32[2]</code><table><tr><td>1.5</td><td>2.</td></tr></table>"
     )
     large = jnp.zeros((50, 60), bool)._repr_html_()
     assert large.count("<tr>") == 11 and large.count("False") == 100
     assert "<pre>[]</pre>" in jnp.zeros((0, 2))._repr_html_()
     assert "<td>1.0</td>" not in jnp.ones(2, "bfloat16")._repr_html_()
+    assert jnp.asarray([1e-9, 2 / 3])._repr_html_().endswith("<td>1.e-09</td><td>0.6666667</td></tr></table>")
     assert "<code>key&lt;fry&gt;[]</code>" in corejax.random.key(0)._repr_html_()
 
 

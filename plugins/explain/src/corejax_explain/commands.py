@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -92,6 +93,8 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
                 raise click.UsageError(f"--args: {error}") from None
             with _output_to_stderr():
                 fun = find_function(function)
+            if not types:
+                _require_no_arguments(function, fun)
             callback(FunctionCall(function, fun, args, kwargs, transforms), **options)
 
         choice = click.Choice(_TRANSFORMS)
@@ -102,6 +105,18 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
         return click.command(name, cls=FunctionCommand)(run)
 
     return decorate
+
+
+def _require_no_arguments(name: str, fun: Callable[..., Any]) -> None:
+    """Raise UsageError if a function has arguments without defaults."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):  # no signature: tracing will tell
+        return
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
+    if needed:
+        raise click.UsageError(f"{name} takes {', '.join(needed)}; give their types after --args, as f32[3,4]")
 
 
 def _output_to_stderr() -> contextlib.redirect_stdout[Any]:

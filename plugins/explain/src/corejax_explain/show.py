@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -22,6 +25,10 @@ from corejax.extend.commands import (
     say,
 )
 from corejax.extend.plugins import plugin_records
+from corejax.extend.printing import plugin_access
+
+# Version of the printed JSON. New keys keep the version; removed keys and keys with a new meaning change it.
+JSON_VERSION = 1
 
 
 @click.command("show")
@@ -30,7 +37,7 @@ from corejax.extend.plugins import plugin_records
 def show(name: str, as_json: bool) -> None:
     """Show one primitive: its doc, its signature, and the place of each rule.
 
-    For the name of a plugin or a distribution, all its primitives are shown; JSON is then a list.
+    For the name of a plugin or a distribution, all its primitives are shown; JSON then has them as a list.
 
     Exit codes: 0; 1 if the plugin has no primitives here; 2 for an unknown name.
     """
@@ -39,14 +46,22 @@ def show(name: str, as_json: bool) -> None:
     plugins = [] if name in primitives else named(records, name)
     if name not in primitives and not plugins:
         report_faults()
-        raise click.UsageError(no_such("plugin and no primitive", name, [*primitives, *records]))
+        home = plugin_access().whose_primitive(name)
+        if home.endswith("?"):  # a question if no plugin is known that has the primitive
+            raise click.UsageError(no_such("plugin and no primitive", name, [*primitives, *records]))
+        raise click.UsageError(f"there is no plugin and no primitive named {name!r}; {home}")
     owners = {record.name for record in plugins}
     selected = [p for key, p in sorted(primitives.items()) if key == name or p.provenance.plugin in owners]
     described = [describe(primitive) for primitive in selected]
     if as_json:
-        print_json(described if plugins else described[0])
+        content = {"primitives": described} if plugins else described[0]
+        print_json({"format": "corejax-show", "version": JSON_VERSION, **content})
         return
-    say("\n\n".join("\n".join(_text(p, each)) for p, each in zip(selected, described, strict=True)))
+    text = "\n\n".join("\n".join(_text(p, each)) for p, each in zip(selected, described, strict=True))
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(part for line in text.split("\n") for part in fold(line, width))
+    say(text)
     report_faults()
     if not selected:
         complain(f"{' and '.join(f'plugin {record.title}' for record in plugins)} has no primitives here")
@@ -112,7 +127,9 @@ def _written_rule(where: Any, fn: Any, flags: Mapping[str, Any], overridden: dic
 
 def _named(flag: Any) -> Any:
     """Replace a flag that is a function by its name, since its `repr` has only an address."""
-    return f"{flag.__module__}.{flag.__qualname__}" if isinstance(flag, FunctionType) else flag
+    if not isinstance(flag, FunctionType):
+        return flag
+    return f"{flag.__module__}.{flag.__qualname__}".replace("<locals>.", "")
 
 
 def _place(where: Any) -> dict[str, Any]:
@@ -189,15 +206,35 @@ def _text(primitive: Primitive, described: dict[str, Any]) -> Iterator[str]:
     rows = [row for kind, found in described["rules"].items() for row in _rule_rows(kind, found)]
     rows += [row for kind, rule in described["optional_rules"].items() for row in _written_rows(kind, "own", rule)]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "    " + "  ".join([*cells, *row[3:]]).rstrip()
+    lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + row[3:] for row in rows]
+    whole = ["    " + "  ".join(line).rstrip() for line in lines]
+    narrow = sys.stdout.isatty() and max(map(len, whole)) > shutil.get_terminal_size().columns
+    for row, line in zip(rows, whole, strict=True):
+        yield from [line] if not narrow else _folded(row, widths)
     for kind, found in described["rules"].items():
         if found["status"] == "missing":
             yield ""
             yield f"  {registries[kind].title} to write:"
             yield ""
             yield registries[kind].template_for(primitive)
+
+
+def fold(line: str, width: int) -> list[str]:
+    """Break a line that is wider than the terminal, after spaces and slashes, with the same indentation."""
+    text = line.lstrip()
+    indent = line[: len(line) - len(text)]
+    lines = [""]
+    for part in re.findall(r"[^/ ]+[/ ]*|[/ ]+", text):
+        if lines[-1] and len(indent + lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return [(indent + each).rstrip() for each in lines]
+
+
+def _folded(row: list[str], widths: list[int]) -> Iterator[str]:
+    """Yield a rule's kind and status, then its owner and its place on lines of their own, for a narrow terminal."""
+    yield f"    {row[0].ljust(widths[0])}  {row[1]}".rstrip()
+    yield from (f"      {cell}" for cell in row[2:] if cell)
 
 
 def _flags(primitive: Primitive) -> Iterator[tuple[str, str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import Primitive, primitives, registries
+from corejax.extend.messages import did_you_mean
 from corejax.extend.plugins import plugin_records
+from corejax.extend.printing import plugin_access
 from corejax_testing.checks import all_checks, checks_of
 
 
@@ -109,8 +110,11 @@ def _records() -> dict[str, Any]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    close = [other for other in known if other.endswith(f".{name}")] or difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    home = plugin_access().whose_primitive(name)
+    if not home.endswith("?"):  # a question if no plugin is known that has the primitive
+        return f"there is no plugin and no primitive named {name!r}; {home}"
+    inner = next((other for other in known if other.endswith(f".{name}")), None)
+    hint = did_you_mean(name, known) if inner is None else f"; did you mean {inner!r}?"
     failed = [problem for record in _records().values() for problem in record.problems()]
     perhaps = f"; it may belong to a plugin that failed to load: {'; '.join(failed)}" if failed else ""
     absent = ", and no installed distribution of that name has a plugin" if "-" in name else ""
