@@ -259,7 +259,7 @@ class Table(dict[K, V], Generic[K, V]):
         for key, value in dict(*others, **named).items():
             self[key] = value
 
-    def __ior__(self, other: Any) -> Table:  # type: ignore[misc]
+    def __ior__(self, other: Any) -> Table[K, V]:  # type: ignore[misc, override]
         self.update(other)
         return self
 
@@ -289,12 +289,12 @@ def _ordered(entries: Entries) -> Entries:
 # -- all tables together -----------------------------------------------------------------------------------------------
 
 
-def all_tables() -> Iterator[Table]:
+def all_tables() -> Iterator[Table[Any, Any]]:
     """Yield every table."""
     yield from (table for reference in list(_tables) if (table := reference()) is not None)
 
 
-def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = lambda table, entry: False) -> None:
+def drop(*owners: Owner, keep: Callable[[Table[Any, Any], Entry], bool] = lambda table, entry: False) -> None:
     """Remove the entries of owners from every table, except those to `keep`, and restore entries that they removed."""
     for owner in owners:
         owner.dropped = True

@@ -190,7 +190,7 @@ class _Opaque:
         return repr(self.fun)
 
 
-class Partial(functools.partial):
+class Partial(functools.partial[Any]):
     """`functools.partial` that is a pytree: bound arguments are children, the function is metadata.
 
     If the function is itself a partial, the arguments bound in it are metadata and not children.

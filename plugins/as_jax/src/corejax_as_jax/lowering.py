@@ -189,12 +189,12 @@ def i64_attr(i: int) -> Any:
 
 def dense_int_array(values: Iterable[int]) -> Any:
     """Return an attribute of several 64-bit integers."""
-    return ir.DenseI64ArrayAttr.get(np.asarray(list(values), np.int64))
+    return ir.DenseI64ArrayAttr.get(list(values))
 
 
 def dense_int_elements(values: Iterable[int]) -> Any:
     """Return a dense attribute of several 64-bit integers."""
-    return ir.DenseIntElementsAttr.get(np.asarray(list(values), np.int64))
+    return ir.DenseIntElementsAttr.get(np.asarray(list(values), np.int64))  # type: ignore[call-overload]  # a buffer
 
 
 def shape_tensor(sizes: Sequence[int]) -> Any:

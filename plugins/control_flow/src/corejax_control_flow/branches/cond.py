@@ -181,7 +181,8 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, ope
     index = _clamped_index(index, len(branches))
     if len(branches) == 1:
         return branches[0](*operands)
-    return _choose("switch", index, branches, tuple(f"branches[{i}]" for i in range(len(branches))), operands)
+    names = tuple(f"branches[{i}]" for i in range(len(branches)))
+    return _choose("switch", index, branches, names, operands)  # type: ignore[no-any-return]  # unflattening loses the type
 
 
 def _operands(transform: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:

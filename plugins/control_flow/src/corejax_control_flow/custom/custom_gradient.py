@@ -58,7 +58,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> custom_vjp[P, R]:
         return _pair(fun, fun(*args, **kwargs))[0]
 
     def fwd(*args: Any) -> tuple[Any, Any]:
-        out, pull = _pair(fun, fun(*args))
+        out, pull = _pair(fun, fun(*args))  # type: ignore[call-arg]  # calls bind keywords to positions
         return out, _StagedPullback.of(pull, out, len(args))
 
     def bwd(residuals: _StagedPullback, ct: Any) -> Any:
@@ -72,7 +72,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> custom_vjp[P, R]:
     parameters = wrapped._parameters = Parameters(value, (), defaults=False)
     fwd.__name__ = bwd.__name__ = fun_name(fun)
     wrapped.defvjp(fwd, bwd)
-    return wrapped
+    return wrapped  # type: ignore[return-value]  # `value` takes what `fun` takes
 
 
 def _pair(fun: Any, result: Any) -> Any:

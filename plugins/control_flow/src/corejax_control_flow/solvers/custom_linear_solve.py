@@ -127,7 +127,7 @@ def custom_linear_solve(
         transpose_solve=transposed_solver,
         vecmat=backward,
     )
-    return tree.tree_unflatten(out_tree, outs)
+    return tree.tree_unflatten(out_tree, outs)  # type: ignore[no-any-return]  # unflattening loses the type
 
 
 def _transposed(program: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:

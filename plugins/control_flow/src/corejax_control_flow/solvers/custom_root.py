@@ -103,7 +103,8 @@ def custom_root(
     root.__name__ = fun_name(solve)
     solution = custom_jvp(root)
     solution.defjvp(root_jvp, symbolic_zeros=True)
-    return tree.tree_unflatten(out_tree, solution(*recorded.consts, *solve_consts, *leaves))
+    outs = solution(*recorded.consts, *solve_consts, *leaves)
+    return tree.tree_unflatten(out_tree, outs)  # type: ignore[no-any-return]  # unflattening loses the type
 
 
 _CALLS = "custom_root: a solver calls its function"

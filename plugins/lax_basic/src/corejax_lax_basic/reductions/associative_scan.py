@@ -67,7 +67,7 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
     outs = _prefixes(_checked(fn, treedef, names), [_array(x) for x in leaves], axes)
     if reverse:
         outs = [rev(x, (a,)) for x, a in zip(outs, axes, strict=True)]
-    return tree.tree_unflatten(treedef, outs)
+    return tree.tree_unflatten(treedef, outs)  # type: ignore[no-any-return]  # unflattening loses the type
 
 
 def _array(x: Any) -> Any:

@@ -21,10 +21,9 @@ def write_stubs(plugins: tuple[str, ...]) -> None:
     exist.
     """
     from corejax.extend import load_everything
-    from corejax.extend.commands import plugins_named
+    from corejax.extend.commands import plugins_named, printable
     from corejax.extend.plugins import plugin_records
     from corejax_testing.manifests.files import package_directory
-    from corejax_testing.report import printable
     from corejax_testing.stub_files.facade import write_facade
     from corejax_testing.stub_files.fragments import fragments
 

@@ -157,7 +157,7 @@ class Stub:
             self.lines += ["    " + line for line in self.function(name, value, first="self", drop=1)]
 
     def _parameter(self, function: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> str:
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
         hint = hints.get(parameter.name, Any)
         if function.startswith("__") and parameter.name == "other":
             kind = "_ArrayLike"
@@ -219,7 +219,7 @@ class Stub:
         """Return a module that contains an object, and its name there; None if no module does."""
         module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
         if module == "builtins":
-            return module, name
+            return "builtins", str(name)
         inside = [m for m in list(sys.modules) if m.partition(".")[0] == self.package]
         for home in [module, *inside] if module else inside:
             if home in sys.modules and vars(sys.modules[home]).get(str(name)) is value and not _is_facade(home):
