@@ -59,23 +59,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name with the fewest edits; None if more than a third of the name's letters would change."""
-    limit = max(1, len(name) // 3)
-    near = (other for other in known if abs(len(name) - len(other)) <= limit)
-    close = [(edits, name[:3] != x[:3], x) for x in near if (edits := _edits(name, x)) <= limit]
-    return min(close)[-1] if close else None
+    """Return the known name most like a name; None if more than about a third of the letters differ."""
+    import difflib  # needed for an error only
 
-
-def _edits(name: str, other: str) -> int:
-    """Count insertions, deletions, replacements and swaps of neighbours that turn one name into the other."""
-    before = row = list(range(len(other) + 1))
-    for i, a in enumerate(name):
-        earlier, before, row = before, row, [i + 1]
-        for j, b in enumerate(other):
-            row.append(min(before[j + 1] + 1, row[j] + 1, before[j] + (a != b)))
-            if i and j and name[i - 1 : i + 1] == b + other[j - 1]:
-                row[j + 1] = min(row[j + 1], earlier[j - 1] + 1)
-    return row[-1]
+    return next(iter(difflib.get_close_matches(name, sorted(known), 1, 0.7)), None)
 
 
 def how_to_install(distribution: str) -> str:

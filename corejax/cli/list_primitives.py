@@ -76,10 +76,7 @@ def plugins_named(name: str, option: str = "") -> list[PluginRecord]:
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """Return a sentence about an unknown name, with a close name as suggestion, or all names if they are few.
-
-    The name of a primitive without its namespace suggests the primitive.
-    """
+    """Return a sentence about an unknown name, with a close one (or one with a namespace), or all if they are few."""
     names = sorted(known)
     close = next((other for other in names if other.endswith(f".{name}")), None) or closest(name, names)
     few = ", ".join(names) or "none"

@@ -206,9 +206,8 @@ class Layer(NamedTuple):
     run_program: Callable[[RunProgram], RunProgram] | None = None
 
 
-# From the inside out: the engine computes the same results faster, without evaluating each primitive; `values` checks
-# results for NaNs, `checks` runs plugins' checks before operations, `reports` reports each step to observers, and
-# `abandon` ends programs whose results are no longer wanted.
+# From the inside out: the engine computes the same results faster; `values` checks results for NaNs, `checks` runs
+# plugins' checks before operations, `reports` reports steps to observers, `abandon` ends programs that are not needed.
 _layers: dict[str, Layer | None] = dict.fromkeys(("engine", "values", "checks", "reports", "abandon"))
 _composing = threading.Lock()
 
@@ -314,16 +313,11 @@ def run_quietly(fun: Callable[..., Any], /, *operands: Any, **params: Any) -> An
     return fun(*operands, **params)
 
 
-class _OnArrays:
+class _OnArrays(partial[Any]):
     """Wrap an impl rule that takes `Array`s so that it also accepts NumPy arrays."""
 
-    __slots__ = ("fn",)
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
-
     def __call__(self, *arrays: Any, **params: Any) -> Any:
-        return self.fn(*map(as_array, arrays), **params)
+        return self.func(*map(as_array, arrays), **params)
 
 
 @impl_rules.adapt.provide

@@ -33,14 +33,9 @@ class OptionalRules(Table[Primitive, Callable[..., Any]]):
         optional_rules[kind] = self
 
     @overload
-    def register(
-        self, key: Primitive, value: _F, *, override: bool = False, provenance: Provenance | None = None
-    ) -> _F: ...
-
+    def register(self, key: Primitive, value: _F, *, override: bool = False, provenance: Any = None) -> _F: ...
     @overload
-    def register(
-        self, key: Primitive, *, override: bool = False, provenance: Provenance | None = None
-    ) -> Callable[[_F], _F]: ...
+    def register(self, key: Primitive, *, override: bool = False, provenance: Any = None) -> Callable[[_F], _F]: ...
 
     def register(
         self, key: Any, value: Any = None, *, override: bool = False, provenance: Provenance | None = None

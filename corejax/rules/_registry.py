@@ -111,17 +111,9 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
     # -- written rules -------------------------------------------------------------------------------------------------
 
     @overload
-    def register(
-        self, primitive: Primitive, rule: _F, *, platform: str | None = None, override: bool = False, **flags: Any
-    ) -> _F: ...
-
+    def register(self, primitive: Primitive, rule: _F, **options: Any) -> _F: ...
     @overload
-    def register(self, primitive: Primitive, *, override: bool = False, by: str) -> RuleFn: ...
-
-    @overload
-    def register(
-        self, primitive: Primitive, *, platform: str | None = None, override: bool = False, **flags: Any
-    ) -> Callable[[_F], _F]: ...
+    def register(self, primitive: Primitive, **options: Any) -> Callable[[_F], _F]: ...
 
     def register(
         self,
