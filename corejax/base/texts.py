@@ -62,7 +62,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like a name; None if more than about a third of the letters differ."""
     import difflib  # needed for an error only
 
-    return next(iter(difflib.get_close_matches(name, sorted(known), 1, 0.7)), None)
+    return next(iter(difflib.get_close_matches(name, sorted(known), 1, 0.65)), None)
 
 
 def how_to_install(distribution: str) -> str:

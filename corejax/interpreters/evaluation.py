@@ -313,11 +313,14 @@ def run_quietly(fun: Callable[..., Any], /, *operands: Any, **params: Any) -> An
     return fun(*operands, **params)
 
 
-class _OnArrays(partial[Any]):
+class _OnArrays:
     """Wrap an impl rule that takes `Array`s so that it also accepts NumPy arrays."""
 
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
     def __call__(self, *arrays: Any, **params: Any) -> Any:
-        return self.func(*map(as_array, arrays), **params)
+        return self.fn(*map(as_array, arrays), **params)
 
 
 @impl_rules.adapt.provide

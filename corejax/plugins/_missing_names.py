@@ -45,9 +45,8 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
 
 def is_expected(manager: PluginManager, name: str) -> bool:
     """Return True if a name that no plugin exports is known to belong to one, or may belong to one not loaded."""
-    return name in homes("names") or bool(
-        _home_of(manager, name, None) or _silent(manager) or manager.installed_since()
-    )
+    known = name in homes("names") or _home_of(manager, name, None) or _silent(manager)
+    return bool(known or manager.installed_since())
 
 
 def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecord | None:

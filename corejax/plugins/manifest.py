@@ -49,7 +49,7 @@ class PrimitiveEntry:
     linear_in: list[int] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     rules: Platforms = field(default_factory=dict)
-    derivable: Mapping[str, list[list[str | None]]] = field(default_factory=dict)
+    derivable: Mapping[str, list[tuple[str, str | None]]] = field(default_factory=dict)
     rules_of: list[str] = field(default_factory=list)
 
 
@@ -86,8 +86,8 @@ class Manifest:
     commands: Mapping[str, str] = field(default_factory=dict)
     backends: Mapping[str, str] = field(default_factory=dict)
     rule_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    derivations: list[list[str]] = field(default_factory=list)
-    derivations_known: list[list[str | None]] = field(default_factory=list)
+    derivations: list[tuple[str, str]] = field(default_factory=list)
+    derivations_known: list[tuple[str, str, str | None]] = field(default_factory=list)
     primitives: Mapping[str, PrimitiveEntry] = field(default_factory=dict)
     rules: Mapping[str, Platforms] = field(default_factory=dict)
     overrides: Mapping[str, Platforms] = field(default_factory=dict)

@@ -212,7 +212,11 @@ MESSAGES = {
     "picture": (lambda: corejax.debug.visualize_array_sharding([1]), TypeError, r"visualize_array_sharding: \[1\]"),
     "axis_names": (lambda: corejax.make_mesh((1,), None), TypeError, "make_mesh: axis_names are strings in a tuple"),
     "float32": (lambda: jnp.float32(object), TypeError, "float32: <class 'object'> of type type is not"),
-    "state": (lambda: optimizers.sgd(0.1)[1](0, X, X), TypeError, "sgd: update takes a state that init or update gave"),
+    "state": (
+        lambda: optimizers.sgd(0.1)[1](0, X, X),
+        TypeError,
+        "sgd: update takes a state returned by init or update",
+    ),
     "dtype": (lambda: corejax.ShapeDtypeStruct((3,), "flot"), TypeError, "ShapeDtypeStruct: .* dtype 'flot'"),
 }
 

@@ -122,6 +122,6 @@ def test_a_program_on_one_device_ends_where_it_fails() -> None:
 def test_blocks_have_no_order() -> None:
     mapped = corejax.pmap(lambda x: io_callback(positive, LIKE.update(shape=(4,)), x, ordered=True))
     with pytest.raises(
-        NotImplementedError, match=r"ordered=True, in the function of a shard_map or pmap.*take ordered=False"
+        NotImplementedError, match=r"ordered=True\) in the function of a shard_map or pmap.*use ordered=False"
     ):
         mapped(VALUE)

@@ -135,7 +135,7 @@ def test_what_is_refused(make: Callable[[], Any], x: Any, words: str) -> None:
 
 
 def test_names_are_hashable() -> None:
-    with pytest.raises(TypeError, match=r"vmap: axis_name is a string or .* got \['i'\] of type list"):
+    with pytest.raises(TypeError, match=r"vmap: axis_name must be a string or .* got \['i'\] of type list"):
         corejax.vmap(abs, axis_name=["i"])(X)
-    with pytest.raises(TypeError, match=r"vmap: spmd_axis_name is .* got \(\['i'\],\) of type tuple"):
+    with pytest.raises(TypeError, match=r"vmap: spmd_axis_name must be .* got \(\['i'\],\) of type tuple"):
         corejax.vmap(abs, spmd_axis_name=(["i"],))(X)

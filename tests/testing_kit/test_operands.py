@@ -173,7 +173,7 @@ def _cube() -> Primitive:
     [({"requires": lambda x: False}, "none of 200 draws"),
      ({"requires": lambda x, y: True}, "`prepare` or `requires` raises TypeError"),
      ({"prepare": lambda x: (x[1:],)}, "shapes (2,), but (3,) is right"),
-     ({"prepare": np.sort}, "gives ndarray, but a tuple of operands is right"),
+     ({"prepare": np.sort}, "returns ndarray, but a tuple of operands is right"),
      ({"prepare": lambda x: (x, x)}, "shapes (3,), (3,), but (3,) is right")],
 )  # fmt: skip
 def test_words_that_make_no_sense(words: Any, said: str) -> None:

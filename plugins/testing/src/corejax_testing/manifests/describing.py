@@ -53,8 +53,8 @@ def _manifest(record: Any) -> manifest.Manifest:
         commands=_commands(record),
         backends=dict(said("corejax_provide_backends")),
         rule_kinds={r.kind: {"title": r.title, "required": r.required} for r in kinds},
-        derivations=sorted([kind, name] for kind, name, owner in derivations if owner == plugin),
-        derivations_known=sorted((list(d) for d in derivations), key=str),
+        derivations=sorted([kind, name] for kind, name, owner in derivations if owner == plugin),  # type: ignore[misc]  # a list, as JSON has it
+        derivations_known=sorted((list(d) for d in derivations), key=str),  # type: ignore[misc]  # a list, as JSON has it
         primitives={name: _entry(p, plugin) for name, p in own.items()},
         rules={name: rules for name, rules in _rules_by(plugin) if name not in own},
         overrides=dict(_rules_by(plugin, overriding=True)),
@@ -105,7 +105,7 @@ def _entry(primitive: Primitive, plugin: str) -> manifest.PrimitiveEntry:
         linear_in=list(primitive.linear_in),
         tags=sorted(primitive.tags),
         rules=rules,
-        derivable=derivable,
+        derivable=derivable,  # type: ignore[arg-type]  # a list, as JSON has it
         rules_of=sorted(others - {plugin, ""}),
     )
 
