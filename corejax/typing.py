@@ -21,7 +21,7 @@ class SupportsDType(Protocol):
     """An object with a dtype: an array, or a scalar type such as `corejax.numpy.float32`."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """NumPy dtype."""
 
 

@@ -52,7 +52,7 @@ class ElementBuffer:
 
     __slots__ = ("buffer", "dtype")
 
-    def __init__(self, buffer: Any, dtype: np.dtype[Any]) -> None:
+    def __init__(self, buffer: Any, dtype: np.dtype) -> None:
         self.buffer = buffer
         self.dtype = dtype
 
@@ -108,7 +108,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
 
     aval: ShapedArray
     _buf: Any
-    _host: np.ndarray[Any, Any] | None
+    _host: np.ndarray | None
 
     def __init__(self, _buf: Any, aval: ShapedArray | None = None) -> None:
         if type(_buf) is _ndarray:
@@ -151,7 +151,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     if not TYPE_CHECKING:  # so that type checkers report misspelt names
         __getattr__ = _attribute
 
-    def _fetch(self) -> np.ndarray[Any, Any]:
+    def _fetch(self) -> np.ndarray:
         """Return the host view of the value, transferred from the device if needed."""
         host = self._host
         if host is None:
@@ -257,7 +257,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
 
     # -- conversion --------------------------------------------------------------------------------------------
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         host = self._fetch()
         self._require_numbers("numpy.asarray")
         if dtype is not None and np.dtype(dtype) != host.dtype:
@@ -427,7 +427,7 @@ def held_buffers(arrays: list[Array]) -> list[Any]:
     return [_held(x) for x in arrays] if on_host else held
 
 
-def _sealed(host: Any) -> np.ndarray[Any, Any]:
+def _sealed(host: Any) -> np.ndarray:
     """Return a view that cannot be made writable again, because its base is a read-only buffer."""
     try:
         return np.asarray(memoryview(host).toreadonly())
@@ -436,7 +436,7 @@ def _sealed(host: Any) -> np.ndarray[Any, Any]:
         return np.asarray(memoryview(bits).toreadonly()).view(host.dtype)
 
 
-def _rebuild(value: np.ndarray[Any, Any], aval: ShapedArray) -> Array:
+def _rebuild(value: np.ndarray, aval: ShapedArray) -> Array:
     return Array(np.array(value), aval)  # a copy, because pickle may pass a buffer that its caller owns
 
 

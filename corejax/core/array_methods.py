@@ -94,7 +94,7 @@ class ArrayMethods(Contributed):
         return self.aval.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """NumPy dtype."""
         return self.aval.dtype
 

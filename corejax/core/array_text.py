@@ -19,7 +19,7 @@ class NumbersAndText:
     __slots__ = ()
 
     aval: ShapedArray
-    _fetch: Callable[[], np.ndarray[Any, Any]]
+    _fetch: Callable[[], np.ndarray]
     _is_here: Callable[[], bool]
 
     def _require_numbers(self, what: str) -> None:
@@ -92,7 +92,7 @@ class NumbersAndText:
         return str(self._fetch()) if plain else repr(self)
 
 
-def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
+def _html_rows(matrix: np.ndarray) -> str:
     """Return the rows of an HTML table; of more than eleven rows or columns, show the first and last five and dots."""
 
     def shortened(text_of: Callable[[Any], str], items: Any, dots: str) -> str:
@@ -100,7 +100,7 @@ def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
             return "".join(map(text_of, items))
         return "".join([*map(text_of, items[:5]), dots, *map(text_of, items[-5:])])
 
-    def line(row: np.ndarray[Any, Any]) -> str:
+    def line(row: np.ndarray) -> str:
         return f"<tr>{shortened(lambda x: f'<td>{np.array2string(np.asarray(x))}</td>', row, '<td>…</td>')}</tr>"
 
     return shortened(line, matrix, "<tr><td>⋮</td></tr>")

@@ -79,7 +79,7 @@ class ShapedArray:
     __slots__ = ("dtype", "nbytes", "ndim", "refinement", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     weak_type: bool
     refinement: Refinement | None
     ndim: int
@@ -235,7 +235,7 @@ def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
     return aval
 
 
-def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
+def ndarray_aval(x: np.ndarray | np.generic) -> ShapedArray:
     """Return the aval of a NumPy array or scalar: of its dtype, strongly typed.
 
     Raises:
@@ -331,13 +331,13 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     return ShapedArray(aval.shape + inner, base)
 
 
-def numbers_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def numbers_of(host: np.ndarray) -> np.ndarray:
     """Return the numbers that represent an array of an extended dtype; a view if the memory is contiguous."""
     base, inner = dtypes.element_of(host.dtype)
     return np.ascontiguousarray(host).reshape(-1).view(base).reshape(host.shape + inner)
 
 
-def from_numbers(numbers: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def from_numbers(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return the array of an extended dtype that numbers represent; the inverse of `numbers_of`."""
     _, inner = dtypes.element_of(dtype)
     shape = numbers.shape[: numbers.ndim - len(inner)]

@@ -68,13 +68,13 @@ def put_by(backend: Backend, value: Any, aval: ShapedArray, *device: Device) -> 
     return buffer
 
 
-def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.ndarray[Any, Any]:
+def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.ndarray:
     """Return the value of a buffer as a NumPy array, checked against its type `aval` if that is known.
 
     Raises:
         BackendError: the backend does not return a NumPy array of that type.
     """
-    host: np.ndarray[Any, Any] = _call(backend, backend, "fetch", None, buffer)
+    host: np.ndarray = _call(backend, backend, "fetch", None, buffer)
     if backend is backends.of_dispatcher or aval is None:
         return host
     if not isinstance(host, np.ndarray):

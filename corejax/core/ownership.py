@@ -37,7 +37,7 @@ _SOLE_ITEM = _of_items([np.empty(0)])[0]
 _SOLE_BASE = _of_a_base()
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an uninitialised array in memory aligned to 64 bytes, which NumPy does not guarantee.
 
     Device buffers on CPUs can alias aligned memory, so that large results need not be copied for a compiled program.
@@ -61,7 +61,7 @@ def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
     ]
 
 
-def in_own_memory(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool) -> np.ndarray[Any, Any]:
+def in_own_memory(out: np.ndarray, operands: Sequence[Any], sole: bool) -> np.ndarray:
     """Return a result itself if no other code can write to its memory, else a copy of it.
 
     `sole` says whether `out` itself has no other reference.
@@ -73,7 +73,7 @@ def in_own_memory(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool
     return out.copy()
 
 
-def _aliases(operands: Sequence[Any], out: np.ndarray[Any, Any], base: Any) -> bool:
+def _aliases(operands: Sequence[Any], out: np.ndarray, base: Any) -> bool:
     """Whether a result is in the memory of an operand."""
     for x in operands:
         if x is out or x is base or (base is not None and x.base is base):

@@ -18,7 +18,7 @@ from corejax.base.texts import no_such_name
 from corejax.messages import source_info
 from corejax.settings.config import config
 
-DType = np.dtype[Any]
+DType = np.dtype
 
 # Names by kind. The loop below skips types that the installed ml_dtypes lacks.
 _NAMES = {

@@ -25,7 +25,7 @@ _BYTES = frozenset({np.dtype(np.int8), np.dtype(np.uint8)})
 _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that can hold it
 
 
-def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+def _from_python(x: Any, aval: ShapedArray) -> np.ndarray:
     """Convert a result that is not a NumPy array; Python numbers get the inferred dtype if it can hold them."""
     if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
         with contextlib.suppress(OverflowError, ValueError):
@@ -33,7 +33,7 @@ def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     return np.array(x)
 
 
-def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarray:
     """Return a result of an impl rule as a NumPy array of the type `aval`.
 
     Raises:

@@ -56,7 +56,7 @@ class PartialEvalTrace(Trace):
     def __init__(self, parent: Trace, debug: Any = None) -> None:
         super().__init__(parent, debug)
         self.tape: list[JaxprEqn] = []
-        self.copies: dict[int, tuple[np.ndarray[Any, Any], Array]] = {}
+        self.copies: dict[int, tuple[np.ndarray, Array]] = {}
         self.depth = len(state.scope if state.source is None else source_info.scope_of(state.source))
         self.located = state.contexts > 0 or self.depth > 0
 
@@ -113,7 +113,7 @@ class PartialEvalTrace(Trace):
             return source
         return (source[0], source[1], source[2][self.depth :])
 
-    def _copy(self, x: np.ndarray[Any, Any]) -> Array:
+    def _copy(self, x: np.ndarray) -> Array:
         """Copy a NumPy array, which its owner may modify before the tape runs; reuse the copy while they are equal."""
         _, copy = self.copies.get(id(x), (None, None))
         if copy is None or copy._fetch().tobytes() != x.tobytes():

@@ -97,7 +97,7 @@ def literal_value(literal: Any) -> Any:
     return value
 
 
-def host_literal(literal: Any) -> np.ndarray[Any, Any]:
+def host_literal(literal: Any) -> np.ndarray:
     """Return the value of a literal as a NumPy array."""
     return np.asarray(literal_scalar(literal), dtype=literal.aval.dtype)
 

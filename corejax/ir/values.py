@@ -132,7 +132,7 @@ def const_text(const: Any) -> str:
     return f"base64({base64.b64encode(raw).decode()!r})"
 
 
-def _nested_list(array: np.ndarray[Any, Any]) -> str:
+def _nested_list(array: np.ndarray) -> str:
     if array.ndim == 0:
         return scalar_text(array[()])
     return f"[{', '.join(_nested_list(np.asarray(item)) for item in array)}]"

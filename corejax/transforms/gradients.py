@@ -207,7 +207,7 @@ def _value_and_grad(arguments: SelectedArguments) -> tuple[Any, Any, Any]:
 
 
 @functools.cache
-def _one(dtype: np.dtype[Any]) -> Array:
+def _one(dtype: np.dtype) -> Array:
     return Array(np.ones((), dtype))
 
 
