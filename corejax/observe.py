@@ -107,7 +107,7 @@ def watched_here() -> bool:
 
 
 def interpret(
-    trace: Any, process: Callable[..., list[Any]], primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: object, process: Callable[..., list[Any]], primitive: object, args: Sequence[object], params: dict[str, Any]
 ) -> list[Any]:
     """Call `process(primitive, args, params)` as a step of a trace, unless the running step is the same one."""
     step = _state.step
@@ -117,7 +117,7 @@ def interpret(
     return outs
 
 
-def run_step(step: Step, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def run_step(step: Step, fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
     """Call `fun(*args, **kwargs)` as a step, and report its begin and end to this thread's watchers."""
     outer, watchers = _state.step, _state.watchers
     try:
@@ -167,7 +167,7 @@ def set_checking(on: bool) -> None:
         _update_watched()
 
 
-def unwatched(fun: Callable[..., _R], *args: Any) -> _R:
+def unwatched(fun: Callable[..., _R], *args: object) -> _R:
     """Call `fun(*args)` without reporting its steps to watchers."""
     with Changed(_state, "watchers", ()):
         return fun(*args)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 __corejax_registers_for_caller__ = True
 
@@ -29,7 +29,7 @@ class Provenance(NamedTuple):
     line: int | None = None
 
     @classmethod
-    def of(cls, function: Any, caller: Provenance | None = None) -> Provenance:
+    def of(cls, function: object, caller: Provenance | None = None) -> Provenance:
         """Return the place of a rule's function, or that of its registration if the function is of another package.
 
         If a plugin registers a library's function (`np.sin`, `scipy.special.erf`), the plugin owns the rule.

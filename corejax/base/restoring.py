@@ -45,7 +45,7 @@ class Changed(Restoring):
 
     __slots__ = ("attribute", "earlier", "holder", "value")
 
-    def __init__(self, holder: Any, attribute: str, value: Any) -> None:
+    def __init__(self, holder: object, attribute: str, value: Any) -> None:
         self.holder = holder
         self.attribute = attribute
         self.value = value
@@ -61,7 +61,7 @@ class Changed(Restoring):
         setattr(self.holder, self.attribute, self.earlier)
 
 
-def run_within(changes: Sequence[Restoring], fun: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+def run_within(changes: Sequence[Restoring], fun: Callable[..., R], *args: object, **kwargs: object) -> R:
     """Call `fun(*args, **kwargs)` with changes in force, and undo all of them afterwards."""
     try:
         try:

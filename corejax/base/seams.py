@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from corejax.base.provenance import Provenance
 from corejax.base.tables import when_dropped
@@ -83,7 +83,7 @@ class Signal:
         """Stop calling a function."""
         self._followers = tuple(f for f in self._followers if f != follower)
 
-    def send(self, *args: Any) -> None:
+    def send(self, *args: object) -> None:
         """Call the followers."""
         for follower in self._followers:
             follower(*args)

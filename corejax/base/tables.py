@@ -126,12 +126,12 @@ class Table(dict[K, V], Generic[K, V]):
         self._changed = changed
         self._refusal = refusal or self._refused
         where = Provenance.of_frame(sys._getframe(1))
-        self._entries: dict[Any, Entries] = {key: (Entry(value, where),) for key, value in self.items()}
+        self._entries: dict[K, Entries] = {key: (Entry(value, where),) for key, value in self.items()}
         _tables.append(weakref.ref(self, _tables.remove))
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def register(self, key: Any, value: Any, *, override: bool = False, provenance: Provenance | None = None) -> None:
+    def register(self, key: K, value: V, *, override: bool = False, provenance: Provenance | None = None) -> None:
         """Add an entry. The same definition run again (a reloaded module, a notebook's cell) replaces the earlier one.
 
         Args:
@@ -158,7 +158,7 @@ class Table(dict[K, V], Generic[K, V]):
             self.follow(key)
             raise
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: K) -> None:
         """Remove the entry in force; the entry that it replaced, if any, is in force again.
 
         Raises:
@@ -169,7 +169,7 @@ class Table(dict[K, V], Generic[K, V]):
             self._write(key, before, before[1:])
         self.follow(key)
 
-    def follow(self, key: Any) -> None:
+    def follow(self, key: K) -> None:
         """Put the first entry of a key in force, and call `changed`."""
         entries = self._entries.get(key)
         if entries is None:
@@ -179,19 +179,19 @@ class Table(dict[K, V], Generic[K, V]):
         if self._changed is not None:
             self._changed(key, entries[0].value if entries is not None else None)
 
-    def _write(self, key: Any, before: Entries, after: Entries) -> None:
+    def _write(self, key: K, before: Entries, after: Entries) -> None:
         owner = _thread.owner
         if owner is not None and before:
             owner._undo += (partial(self._put_back, key, entry) for entry in before if entry not in after)
         self._put(key, after)
 
-    def _put(self, key: Any, entries: Entries) -> None:
+    def _put(self, key: K, entries: Entries) -> None:
         if entries:
             self._entries[key] = entries
         else:
             self._entries.pop(key, None)
 
-    def _put_back(self, key: Any, entry: Entry) -> None:
+    def _put_back(self, key: K, entry: Entry) -> None:
         """Undo a removal. If another entry has replaced it meanwhile, undo the removal when that entry is dropped."""
         if entry.owner is not None and entry.owner.dropped:
             return
@@ -204,16 +204,16 @@ class Table(dict[K, V], Generic[K, V]):
                 replacement.owner._undo.append(partial(self._put_back, key, entry))
         self.follow(key)
 
-    def _refused(self, key: Any, earlier: Entry, duplicate: Entry) -> str:
+    def _refused(self, key: K, earlier: Entry, duplicate: Entry) -> str:
         return f"{self.name} {key!r} is provided by {earlier.provenance}; {duplicate.provenance} provides a second one"
 
     # -- reading, beyond the methods of a dict -------------------------------------------------------------------------
 
-    def entries(self, key: Any) -> Entries:
+    def entries(self, key: K) -> Entries:
         """Return all entries of a key, the one in force first."""
         return self._entries.get(key, ())
 
-    def provenance(self, key: Any) -> Provenance:
+    def provenance(self, key: K) -> Provenance:
         """Return the provenance of the entry in force.
 
         Raises:
@@ -223,32 +223,25 @@ class Table(dict[K, V], Generic[K, V]):
 
     # -- the writing methods of a dict ---------------------------------------------------------------------------------
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: K, value: V) -> None:
         self.register(key, value)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: K) -> None:
         with _lock:
             self._write(key, self._entries[key], ())
         self.follow(key)
 
     clear = MutableMapping.clear
+    pop = MutableMapping.pop
 
-    def pop(self, key: Any, *default: Any) -> Any:
-        """Remove a key and return its value, as `dict.pop` does."""
-        if default and key not in self:
-            return default[0]
-        value = self[key]
-        del self[key]
-        return value
-
-    def popitem(self) -> tuple[Any, Any]:
+    def popitem(self) -> tuple[K, V]:
         """Remove the last key and return it with its value, as `dict.popitem` does."""
         key = next(reversed(self), None)
         if key is None:
             raise KeyError(f"no {self.name}")
         return key, self.pop(key)
 
-    def setdefault(self, key: Any, default: Any = None) -> Any:
+    def setdefault(self, key: K, default: Any = None) -> Any:
         """Return a value, which is registered if the key is missing, as `dict.setdefault` does."""
         if key not in self:
             self[key] = default
@@ -259,7 +252,7 @@ class Table(dict[K, V], Generic[K, V]):
         for key, value in dict(*others, **named).items():
             self[key] = value
 
-    def __ior__(self, other: Any) -> Table[K, V]:  # type: ignore[misc, override]
+    def __ior__(self, other: object) -> Table[K, V]:  # type: ignore[misc, override]
         self.update(other)
         return self
 

@@ -11,7 +11,7 @@ _KEPT = "\n\t"
 _UNSAFE = re.compile(r"[^\n -~]")  # candidates for escaping; those that are printable stay
 
 
-def shown(text: Any) -> str:
+def shown(text: object) -> str:
     r"""Escape control characters, so that a terminal shows `\x1b[2J` and does not execute it.
 
     Line breaks and tabs stay. Characters that change the direction of text and surrogates are escaped as well.
@@ -22,12 +22,12 @@ def shown(text: Any) -> str:
     return "".join(c if c.isprintable() or c in _KEPT else c.encode("unicode_escape").decode() for c in text)
 
 
-def one_line(text: Any) -> str:
+def one_line(text: object) -> str:
     """Escape control characters, line breaks and tabs, for a cell of a table."""
     return shown(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _convert(convert: Callable[[Any], str], value: Any, fallback: Callable[[BaseException], str]) -> str:
+def _convert(convert: Callable[[Any], str], value: object, fallback: Callable[[BaseException], str]) -> str:
     """Return `convert(value)`, or `fallback(error)` if that raises."""
     try:
         return convert(value)
@@ -37,7 +37,7 @@ def _convert(convert: Callable[[Any], str], value: Any, fallback: Callable[[Base
         return fallback(error)
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """Return `repr(value)`, or the name of its class if that raises."""
     return _convert(repr, value, lambda _: f"<{type(value).__name__}>")
 
@@ -119,7 +119,7 @@ def add_note(error: BaseException, note: str) -> None:
         return
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Format a value as JSON on several lines, with keys in their order; values that JSON lacks become their `repr`.
 
     Characters that are not printable, or that the encoding of standard output lacks, are escaped.
@@ -131,7 +131,7 @@ def json_text(value: Any) -> str:
     return _UNSAFE.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):

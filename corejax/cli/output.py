@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from string import ascii_letters, digits
-from typing import Any
 
 import click
 
@@ -57,7 +56,7 @@ def complain(text: str) -> None:
     say(f"corejax: {text}", err=True)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value as JSON with keys in their order."""
     say(json_text(value))
 

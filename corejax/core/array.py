@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class ElementBuffer:
         return ShapedArray(shape[: len(shape) - len(inner)], self.dtype)
 
 
-def _backend(buffer: Any = None) -> Backend:
+def _backend(buffer: object = None) -> Backend:
     """Return the backend of a buffer, by default the backend with the dispatcher, which holds values of host arrays."""
     if type(buffer) is Deleted:
         line = source_info.describe_source(buffer.why.source)
@@ -84,7 +84,7 @@ class _ArrayType(type):
     Python calls `__instancecheck__` only for objects that are not of the exact type `Array`.
     """
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tracer) or super().__instancecheck__(instance)
 
 
@@ -201,7 +201,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         backend, platform = backends.find()
         return backend.default_device(platform)
 
-    def to_device(self, device: Any, /, *, stream: None = None) -> Array:
+    def to_device(self, device: object, /, *, stream: None = None) -> Array:
         """Return the array on a device; the array itself if it is already there.
 
         Raises:
@@ -333,10 +333,13 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     def __copy__(self) -> Array:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Array:
+    def __deepcopy__(self, memo: object) -> Array:
         """Return a copy of the value, which stays valid if this array is donated."""
         copy: Any = getattr(self, "copy", None)  # a plugin's method, which copies sharded arrays on their devices
         return Array(self._fetch(), self.aval) if copy is None else copy()
+
+
+Value: TypeAlias = Array | Tracer
 
 
 def backend_of_parts(array: Array) -> Backend | None:
@@ -371,7 +374,7 @@ def buffer_of(array: Array, backend: Backend) -> Any:
     return numbers_held(_put(backend, array))
 
 
-def _put(backend: Backend, array: Array, device: Any = None) -> Any:
+def _put(backend: Backend, array: Array, device: object = None) -> Any:
     """Transfer the array's value to a backend; an array of an extended dtype becomes an `ElementBuffer`."""
     host, aval = array._fetch(), array.aval
     optional_device = () if device is None else (device,)
@@ -380,7 +383,7 @@ def _put(backend: Backend, array: Array, device: Any = None) -> Any:
     return put_by(backend, host, aval, *optional_device)
 
 
-def numbers_held(buffer: Any) -> Any:
+def numbers_held(buffer: object) -> Any:
     """Return the backend's buffer, without the `ElementBuffer` around it."""
     return buffer.buffer if type(buffer) is ElementBuffer else buffer
 
@@ -440,7 +443,7 @@ def _rebuild(value: np.ndarray, aval: ShapedArray) -> Array:
     return Array(np.array(value), aval)  # a copy, because pickle may pass a buffer that its caller owns
 
 
-def host_value(x: Any) -> Any:
+def host_value(x: object) -> Any:
     """Return the NumPy array behind any concrete value.
 
     Raises:
@@ -467,7 +470,11 @@ def narrowed(x: Any) -> Any:
         return x.astype(dtype)
 
 
-def as_array(x: Any) -> Any:
+@overload
+def as_array(x: np.ndarray | np.generic | complex) -> Array: ...
+@overload
+def as_array(x: object) -> Value: ...
+def as_array(x: Any) -> Value:
     """Convert `x` to an `Array`; tracers are returned unchanged, Python scalars become weakly typed arrays.
 
     A NumPy array is copied, because its owner may write to it, even through another view of a read-only one. Under
@@ -484,7 +491,7 @@ def as_array(x: Any) -> Any:
         aval = ndarray_aval(x)
         return Array(np.array(x), aval)
     if (array_of := array_method(type(x))) is not None:
-        return as_array(array_of(x))
+        return as_array(array_of(x))  # type: ignore[no-any-return]  # the method's result has any type
     if type(x) in (bool, int, float, complex):
         aval = python_scalar_aval(x)
         return Array(np.asarray(x, dtype=aval.dtype), aval)

@@ -38,7 +38,7 @@ OPERATORS = (
 _FROM_PLUGINS = ("__add__", "sum")
 
 
-def _put(name: str, value: Any) -> None:
+def _put(name: str, value: object) -> None:
     if value is not None:
         setattr(ArrayMethods, name, _Deferred(name, value) if isinstance(value, str) else value)
     elif name in OPERATORS:
@@ -57,7 +57,7 @@ class _Deferred:
         self.name = name
         self.target = target
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         module, _, attribute = self.target.partition(":")
         what = f"array method {self.name!r} of {methods.provenance(self.name).owner}"
         try:
@@ -155,17 +155,17 @@ class ArrayMethods(Contributed):
             raise TypeError(f"iteration over a 0-d array: {self!r}")
         return (self[i] for i in range(self.shape[0]))
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         equal: Any = self == value
         return bool(equal.any()) if isinstance(equal, ArrayMethods) else bool(equal)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         raise TypeError(
             "arrays are immutable: x[index] = value is not defined. Make a new one: x = x.at[index].set(value), "
             "and x = x.at[index].add(value) in place of x[index] += value"
         )
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: object) -> None:
         raise TypeError(
             "arrays are immutable: del x[index] is not defined. Make a new one: x = corejax.numpy.delete(x, index)"
         )
@@ -176,7 +176,7 @@ class ArrayMethods(Contributed):
             return missing(self, name)
 
 
-def missing(x: Any, name: str) -> Any:
+def missing(x: object, name: str) -> Any:
     """Return an attribute that is missing until the plugins are loaded; private names are never provided.
 
     Raises:
@@ -207,7 +207,7 @@ def set_plugins_loaded(loaded: bool) -> None:
 
 
 def _stub(name: str) -> Callable[..., Any]:
-    def operator(self: Any, *args: Any) -> Any:
+    def operator(self: object, *args: object) -> Any:
         plugin_access().load()
         if name not in methods:
             advice = plugin_access().whose_method(name)
@@ -222,7 +222,7 @@ for _name in OPERATORS:
     setattr(ArrayMethods, _name, _stub(_name))
 
 
-def provide(name: str, value: Any, *, override: bool = False, by: Provenance | None = None) -> None:
+def provide(name: str, value: object, *, override: bool = False, by: Provenance | None = None) -> None:
     """Give arrays and tracers a method, operator or property.
 
     Args:

@@ -8,7 +8,7 @@ the process runs; types with symbolic sizes are interned in a dict of the symbol
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,14 @@ _interned: dict[tuple[Any, ...], ShapedArray] = {}
 unsplit_sharding: Slot[Callable[[int], Any]] = Slot("the sharding of types that do not say how an array is split")
 """`provide(ndim -> sharding)`: a sharding over the mesh of the context, or None if the context has no mesh."""
 
+Shape: TypeAlias = Sequence[int]
+Avals: TypeAlias = "Sequence[ShapedArray]"
+Operands: TypeAlias = Sequence[object]  # what `get_aval` takes: arrays, tracers, NumPy arrays, Python numbers
+Dims: TypeAlias = Sequence[int | None]  # batching dimensions of operands; None if an operand is not mapped
+FlatFun: TypeAlias = Callable[..., Operands]  # a function from leaves to leaves
+Params: TypeAlias = dict[str, object]  # the parameters of a primitive: static and hashable, by name
+T = TypeVar("T")
+
 
 class Refinement(Protocol):
     """A plugin's extension of a type beyond shape, dtype and weak type; immutable and hashable.
@@ -37,12 +45,10 @@ class Refinement(Protocol):
     def of_any_shape(self) -> Refinement | None:
         """The part that applies to arrays of every shape, a refinement or None."""
 
-    def of_results(
-        self, primitive: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: dict[str, Any]
-    ) -> tuple[ShapedArray, ...]:
+    def of_results(self, primitive: Any, avals: Avals, outs: Avals, params: Params) -> tuple[ShapedArray, ...]:
         """Refine the types `outs` that an abstract-eval rule returned, if an operand has this refinement."""
 
-    def conform(self, x: Any, aval: ShapedArray, *, cotangent: bool) -> Any:
+    def conform(self, x: T, aval: ShapedArray, *, cotangent: bool) -> T:
         """Return a tangent or cotangent with the refinement of `aval`; `self` is the refinement of `aval` or of `x`."""
 
     def join(self, other: Self) -> Self:
@@ -86,7 +92,7 @@ class ShapedArray:
     nbytes: int
     size: int
 
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
+    def __new__(cls, shape: Shape, dtype: object, weak_type: bool = False, *, sharding: object = None) -> ShapedArray:
         """Return the interned instance for the given fields."""
         try:
             aval = _interned.get((shape, dtype, weak_type))
@@ -94,9 +100,7 @@ class ShapedArray:
             aval = None
         return aval if aval is not None else _intern(cls, shape, dtype, weak_type)
 
-    def update(
-        self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
-    ) -> ShapedArray:
+    def update(self, shape: Shape | None = None, dtype: object = None, weak_type: bool | None = None) -> ShapedArray:
         """Return a type with some fields replaced; a new shape keeps only `refinement.of_any_shape`."""
         aval = ShapedArray(
             self.shape if shape is None else tuple(shape),
@@ -157,7 +161,7 @@ class ShapedArray:
             return name + self.refinement.text(self.shape)
         return f"{name}[{','.join(map(repr, self.shape))}]"
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"avals are immutable; use aval.update({name}=...)")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -166,7 +170,7 @@ class ShapedArray:
     def __copy__(self) -> ShapedArray:
         return self
 
-    def __deepcopy__(self, memo: Any) -> ShapedArray:
+    def __deepcopy__(self, memo: object) -> ShapedArray:
         return self
 
     def __repr__(self) -> str:
@@ -174,12 +178,12 @@ class ShapedArray:
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
 
 
-def _restored(shape: Sequence[int], dtype: Any, weak_type: bool, refinement: Refinement | None = None) -> ShapedArray:
+def _restored(shape: Shape, dtype: object, weak_type: bool, refinement: Refinement | None = None) -> ShapedArray:
     return ShapedArray(shape, dtype, weak_type).refined(refinement)
 
 
 def _intern(
-    cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type: bool, refinement: Refinement | None = None
+    cls: type[ShapedArray], shape: Shape, dtype: Any, weak_type: bool, refinement: Refinement | None = None
 ) -> ShapedArray:
     shape = tuple(as_dim(d) for d in shape)
     symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
@@ -303,7 +307,7 @@ def get_aval(x: Any) -> ShapedArray:
 types_of: dict[type, Callable[[Any], ShapedArray]] = {}  # for classes such as `ShapeDtypeStruct`, which have no value
 
 
-def typeof(x: Any) -> ShapedArray:
+def typeof(x: object) -> ShapedArray:
     """Return the type of a value: its shape and dtype, and whether the dtype is weak.
 
     Args:
@@ -356,7 +360,7 @@ def avals_of(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
         return tuple([get_aval(x) for x in values])
 
 
-def conform(x: Any, aval: ShapedArray, *, cotangent: bool = False) -> Any:
+def conform(x: T, aval: ShapedArray, *, cotangent: bool = False) -> T:
     """Return a value of the shape and dtype of `aval` with the refinement of `aval`.
 
     Args:
@@ -367,7 +371,8 @@ def conform(x: Any, aval: ShapedArray, *, cotangent: bool = False) -> Any:
     current = get_aval(x).refinement
     if current == aval.refinement:
         return x
-    refinement: Any = current if aval.refinement is None else aval.refinement
+    refinement = current if aval.refinement is None else aval.refinement
+    assert refinement is not None
     return refinement.conform(x, aval, cotangent=cotangent)
 
 
@@ -376,12 +381,12 @@ def join_refinements(x: Refinement | None, y: Refinement | None) -> Refinement |
     return y if x is None else x if y is None else x.join(y)
 
 
-def conversion_hint(x: Any) -> str:
+def conversion_hint(x: object) -> str:
     """Return advice on another library's array, for messages."""
     return "; convert it with numpy.asarray" if hasattr(type(x), "__array__") else ""
 
 
-def is_array_like(x: Any) -> bool:
+def is_array_like(x: object) -> bool:
     """Whether `get_aval` takes `x`."""
     return (
         type(getattr(x, "aval", None)) is ShapedArray

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corejax.base.texts import add_note, described, one_line
+from corejax.core.avals import Avals
 from corejax.core.backends import Backend, Device, Executable, backends
 from corejax.errors import BackendError, CorejaxError
 from corejax.messages import source_info
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from corejax.core.avals import ShapedArray
 
 
-def compiled_by(backend: Backend, closed: Any, *, name: str, **more: Any) -> Executable:
+def compiled_by(backend: Backend, closed: object, *, name: str, **more: object) -> Executable:
     """Compile a program, a `ClosedJaxpr` of the function `name`; `more` are other arguments of `Backend.compile`.
 
     Raises:
@@ -34,9 +35,7 @@ def compiled_by(backend: Backend, closed: Any, *, name: str, **more: Any) -> Exe
     return executable
 
 
-def run_by(
-    backend: Backend, executable: Executable, buffers: Sequence[Any], out_avals: Sequence[ShapedArray]
-) -> Sequence[Any]:
+def run_by(backend: Backend, executable: Executable, buffers: Sequence[object], out_avals: Avals) -> Sequence[Any]:
     """Run a program of a backend on buffers of its arguments and return the buffers of its results.
 
     Raises:
@@ -56,7 +55,7 @@ def run_by(
     return outs
 
 
-def put_by(backend: Backend, value: Any, aval: ShapedArray, *device: Device) -> Any:
+def put_by(backend: Backend, value: object, aval: ShapedArray, *device: Device) -> Any:
     """Return a buffer with a value.
 
     Raises:
@@ -68,7 +67,7 @@ def put_by(backend: Backend, value: Any, aval: ShapedArray, *device: Device) -> 
     return buffer
 
 
-def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.ndarray:
+def fetched_by(backend: Backend, buffer: object, aval: ShapedArray | None) -> np.ndarray:
     """Return the value of a buffer as a NumPy array, checked against its type `aval` if that is known.
 
     Raises:
@@ -85,12 +84,12 @@ def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.nd
     return host
 
 
-def place_of(backend: Backend, buffer: Any) -> Device:
+def place_of(backend: Backend, buffer: object) -> Device:
     """Return the device or the sharding of a buffer."""
     return _call(backend, backend, "device_of", None, buffer)  # type: ignore[no-any-return]
 
 
-def _call(backend: Backend, of: Any, method: str, what: Callable[[], str] | None, *args: Any, **more: Any) -> Any:
+def _call(backend: Backend, of: Any, method: str, what: Callable[[], str] | None, *args: object, **more: object) -> Any:
     """Call a method of a backend or of its executable; an exception gets a note with the method and `what()`."""
     try:
         return getattr(of, method)(*args, **more)
@@ -115,7 +114,7 @@ def _expected_buffers(backend: Backend) -> str:
     return f"its buffers are of the class buffer_type, {backend.buffer_type.__qualname__}"
 
 
-def _shown(x: Any) -> str:
+def _shown(x: object) -> str:
     text = one_line(described(x))
     return f"{text if len(text) < 60 else text[:57] + '...'} of type {type(x).__name__}" if x is not None else "None"
 

@@ -184,7 +184,7 @@ class Backend:
         """
         raise BackendError(f"backend {self.name!r} compiles for its own devices alone, not for a topology {name!r}")
 
-    def put(self, value: Any, aval: ShapedArray, device: Device | None = None) -> Any:
+    def put(self, value: object, aval: ShapedArray, device: Device | None = None) -> Any:
         """Return a buffer with a value.
 
         Args:
@@ -216,7 +216,7 @@ class Backend:
         """Whether the value is sharded over several devices; `evaluate` then runs eager operations on it."""
         return False
 
-    def evaluate(self, primitive: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    def evaluate(self, primitive: Primitive, arrays: Sequence[Any], params: Mapping[str, object]) -> list[Any]:
         """Return the results of one operation on arrays of which at least one is sharded."""
         raise NotImplementedError
 
@@ -266,7 +266,7 @@ class Backend:
     def dispatcher(
         self,
         name: str,
-        miss: Callable[..., tuple[Any, RepeatableCall | None]],
+        miss: Callable[..., tuple[object, RepeatableCall | None]],
         *,
         static_argnums: Sequence[int] = (),
         static_argnames: Sequence[str] = (),
@@ -348,7 +348,7 @@ class Backends:
             raise DuplicateRegistrationError(message)
         self.provided.register(name, (target, owner), provenance=by)
 
-    def _changed(self, name: str, entry: Any) -> None:
+    def _changed(self, name: str, entry: object) -> None:
         """Discard the instance of a backend that has been removed or replaced."""
         self._targets.clear()
         backend = self._loaded.pop(name, None)
@@ -432,7 +432,7 @@ class Backends:
         """Return the backend of a buffer, or None if `buffer` is not a device buffer."""
         return self._of_buffers.get(type(buffer))
 
-    def of_device(self, device: Any) -> Backend:
+    def of_device(self, device: object) -> Backend:
         """Return the backend of a device, or of the devices of a sharding (which has a `device_tuple`).
 
         Raises:

@@ -25,7 +25,7 @@ class SymbolicDim:
 
         def __corejax_array__(self) -> Any: ...
 
-    def extreme(self, kind: str, other: Any) -> Any:
+    def extreme(self, kind: str, other: object) -> Any:
         """Return the greater ("max") or the smaller ("min") of this size and another one, as a size."""
         raise NotImplementedError
 
@@ -39,12 +39,12 @@ def as_dim(size: Any) -> Any:
     return size if isinstance(size, SymbolicDim) else operator.index(size)
 
 
-def max_dim(d1: Any, d2: Any) -> Any:
+def max_dim(d1: object, d2: object) -> Any:
     """Return the greater of two sizes, which may be symbolic."""
     return _extreme("max", d1, d2)
 
 
-def min_dim(d1: Any, d2: Any) -> Any:
+def min_dim(d1: object, d2: object) -> Any:
     """Return the smaller of two sizes, which may be symbolic."""
     return _extreme("min", d1, d2)
 

@@ -23,7 +23,7 @@ class DecidedBy(NamedTuple):
 class _NamedAxes(Restoring):
     __slots__ = ("axes", "earlier")
 
-    def __init__(self, axes: Sequence[tuple[Any, int | None]]) -> None:
+    def __init__(self, axes: Sequence[tuple[object, int | None]]) -> None:
         self.axes = tuple(axes)
         self.earlier = (state.axis_env, state.contexts)
 
@@ -38,7 +38,7 @@ class _NamedAxes(Restoring):
         set_contexts(contexts)
 
 
-def named_axes(axes: Sequence[tuple[Any, int | None]]) -> Restoring:
+def named_axes(axes: Sequence[tuple[object, int | None]]) -> Restoring:
     """Bind names and sizes of mapped axes, which collectives may use, for a `with` block.
 
     An entry of size None is not an axis, but another condition that programs traced in the block depend on.
@@ -65,7 +65,7 @@ def axes_in_scope() -> tuple[tuple[Any, int | None], ...]:
     return state.axis_env
 
 
-def axis_size_of(name: Any, what: str = "a collective") -> int:
+def axis_size_of(name: object, what: str = "a collective") -> int:
     """Return the size of the innermost axis of a name; `what` is the name of the calling function, for messages.
 
     Raises:
@@ -90,7 +90,7 @@ def axis_of_rule() -> MappedAxis:
     return state.rule_axis or MappedAxis()
 
 
-def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
+def unbound_axis(name: object, what: str, bound: Sequence[object]) -> NameError:
     """Return the error for an axis name that no transformation binds, for rules to raise."""
     if not bound and any(name == there and size is not None for there, size in state.axis_env):
         return NameError(

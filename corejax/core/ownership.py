@@ -47,7 +47,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.ndarray(shape, dtype, memory, -memory.__array_interface__["data"][0] % 64)
 
 
-def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
+def owned(outs: list[Any], operands: Sequence[object]) -> list[Any]:
     """Return the results of an impl rule, each in memory that no other code writes to; copy a result if in doubt.
 
     Args:
@@ -61,7 +61,7 @@ def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
     ]
 
 
-def in_own_memory(out: np.ndarray, operands: Sequence[Any], sole: bool) -> np.ndarray:
+def in_own_memory(out: np.ndarray, operands: Sequence[object], sole: bool) -> np.ndarray:
     """Return a result itself if no other code can write to its memory, else a copy of it.
 
     `sole` says whether `out` itself has no other reference.
@@ -82,7 +82,7 @@ def _aliases(operands: Sequence[Any], out: np.ndarray, base: Any) -> bool:
     return any(root is _root(x) for x in operands)
 
 
-def _root(x: Any) -> Any:
+def _root(x: object) -> Any:
     """Return the owner of an array's memory: an array, or the object that exports its buffer."""
     while type(x) is _ndarray and x.base is not None:
         x = x.base

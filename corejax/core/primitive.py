@@ -14,7 +14,7 @@ from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.seams import Signal, Slot
 from corejax.base.tables import Entry, Table
-from corejax.core.avals import ShapedArray, array_method
+from corejax.core.avals import Operands, Params, ShapedArray, array_method
 from corejax.core.trace import set_current_trace, state
 from corejax.errors import PluginMissingError
 from corejax.settings.caches import clears_cache
@@ -95,12 +95,12 @@ class Primitive:
         effects: Iterable[str] = (),
         linear_in: Iterable[int] = (),
         tags: Iterable[str] = (),
-        decomposition: Callable[..., Any] | None = None,
-        impl: Callable[..., Any] | None = None,
-        abstract_eval: Callable[..., Any] | None = None,
-        jvp: Callable[..., Any] | None = None,
-        vmap: Callable[..., Any] | None = None,
-        transpose: Callable[..., Any] | None = None,
+        decomposition: Callable[..., object] | None = None,
+        impl: Callable[..., object] | None = None,
+        abstract_eval: Callable[..., object] | None = None,
+        jvp: Callable[..., object] | None = None,
+        vmap: Callable[..., object] | None = None,
+        transpose: Callable[..., object] | None = None,
         doc: str | None = None,
     ) -> None:
         if not isinstance(name, str) or not name:
@@ -131,7 +131,7 @@ class Primitive:
         rules = {"impl": impl, "abstract_eval": abstract_eval, "jvp": jvp, "vmap": vmap, "transpose": transpose}
         define_rules.get()(self, {kind: rule for kind, rule in rules.items() if rule is not None})
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: object, **params: object) -> Any:
         """Apply the primitive: the trace on top of the stack interprets it.
 
         Returns:
@@ -155,16 +155,16 @@ class Primitive:
         values = [x if array_of is None else array_of(x) for x, array_of in zip(args, methods, strict=True)]
         return self.bind(*values, **params)
 
-    def bind_with_trace(self, trace: Any, args: Iterable[Any], avals: Any, params: Mapping[str, Any], /) -> Any:
+    def bind_with_trace(self, trace: Any, args: Operands, avals: object, params: Mapping[str, object], /) -> Any:
         """Apply the primitive as `bind` does, interpreted by `trace`; has JAX's name and arguments."""
         with set_current_trace(trace):
             return self.bind(*args, **params)
 
-    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def get_bind_params(self, params: Mapping[str, object]) -> tuple[list[Any], dict[str, Any]]:
         """Return the functions to pass to `bind` before the operands (none) and its parameters; JAX's name for it."""
         return [], dict(params)
 
-    def abstract(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+    def abstract(self, avals: tuple[ShapedArray, ...], params: Params) -> tuple[ShapedArray, ...]:
         """Return the types of the outputs, memoised on (avals, params).
 
         The memo belongs to the primitive, and avals are interned, so that a hit costs one dict lookup. The cache is
@@ -179,7 +179,7 @@ class Primitive:
             types = None
         return types if types is not None else infer_types.get()(self, avals, params)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
             f"primitive {self.name!r} is frozen: pass {name!r} when it is created, and register rules in the registries"
         )
@@ -190,7 +190,7 @@ class Primitive:
     def __copy__(self) -> Primitive:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Primitive:
+    def __deepcopy__(self, memo: object) -> Primitive:
         return self
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ def flat_decomposition(primitive: Primitive) -> Callable[..., list[Any]] | None:
     if body is None:
         return None
 
-    def flat(*args: Any, **params: Any) -> list[Any]:
+    def flat(*args: object, **params: object) -> list[Any]:
         return results_of_body(primitive, body(*args, **params))
 
     return flat

@@ -7,7 +7,7 @@ Without a plugin, the operations work on concrete values, by NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,37 +15,37 @@ import numpy as np
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
-from corejax.core.array import Array, as_array, host_value
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.array import Array, Value, as_array, host_value
+from corejax.core.avals import FlatFun, Operands, ShapedArray, get_aval
 from corejax.core.trace import Tracer
 from corejax.errors import PluginMissingError
 from corejax.messages.homes import install_advice
 
-Operation = Callable[..., Any]
+Operation = Callable[..., Value]
 
 
 def _array(value: Any, aval: ShapedArray) -> Array:
     return Array(np.asarray(value, dtype=aval.dtype), aval.update(shape=np.shape(value)))
 
 
-def _known(x: Any) -> Any:
+def _known(x: object) -> Any:
     """Return the value of an operand, for results that may be views of it; copy NumPy arrays, which may be modified."""
     return host_value(as_array(x))
 
 
-def _broadcast_axis(x: Any, size: int, axis: int) -> Any:
+def _broadcast_axis(x: object, size: int, axis: int) -> Array:
     value = np.expand_dims(_known(x), axis)
     shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
     return _array(np.broadcast_to(value, shape), get_aval(x))
 
 
-def unrolled_loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
+def unrolled_loop(f: FlatFun, axis_size: int, xs: Operands) -> list[Value]:
     """Apply `f` to one element after the other, as `loop` does in one loop."""
     rows = [f(*(structural.index_axis(x, i, 0) for x in xs)) for i in range(axis_size)]
     return [structural.stack(list(column), 0) for column in zip(*rows, strict=True)]
 
 
-_ON_CONCRETE: dict[str, Operation] = {
+_ON_CONCRETE: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: _array(np.add(host_value(x), host_value(y)), get_aval(x)),
     "zeros": lambda aval: Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval),
     "broadcast_axis": _broadcast_axis,
@@ -73,6 +73,8 @@ class OperationTable:
         loop(f, axis_size, xs): `f` applied to each element of `xs` along the first axes, of size 1 or more; the list
             of its results, each stacked along a new first axis.
     """
+
+    loop: Callable[..., list[Value]]
 
     def __init__(self) -> None:
         self.table: Table[str, Operation] = Table(
@@ -109,10 +111,10 @@ class OperationTable:
         if name in self.table:
             return self.table[name]
         if name == "loop":  # works on tracers as well if a plugin supplies `index_axis` and `stack`
-            return unrolled_loop
+            return unrolled_loop  # type: ignore[return-value]  # `loop` has a type of its own
         return lambda *args: self._without_plugin(name, args)
 
-    def _without_plugin(self, name: str, args: tuple[Any, ...]) -> Any:
+    def _without_plugin(self, name: str, args: tuple[object, ...]) -> Any:
         if any(isinstance(x, Tracer) for each in args for x in (each if isinstance(each, list | tuple) else (each,))):
             raise PluginMissingError(
                 f"a transformation needs the operation {name!r} on a traced value and no plugin supplies it"

@@ -16,7 +16,7 @@ import math
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from corejax import observe
 from corejax.base.restoring import Changed, Restoring
 from corejax.base.seams import Signal
 from corejax.core.array_methods import ArrayMethods
+from corejax.core.avals import Operands, Params
 from corejax.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -60,11 +61,11 @@ class Trace:
         self.alive = True
         self.debug = debug
 
-    def process_primitive(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def process_primitive(self, primitive: Any, args: Operands, params: Params) -> list[Any]:
         """Interpret one application and return the list of its outputs."""
         raise NotImplementedError(f"{type(self).__name__}.process_primitive")
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         """Register the class, so that `process_primitive` reports while a thread is watched (`corejax.observe`)."""
         super().__init_subclass__(**kwargs)
         if isinstance(vars(cls).get("process_primitive"), FunctionType):
@@ -107,7 +108,7 @@ def _on_watched_changed() -> None:
 
 def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     @functools.wraps(process)
-    def process_primitive(self: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def process_primitive(self: Trace, primitive: object, args: Operands, params: Params) -> list[Any]:
         return observe.interpret(self, functools.partial(process, self), primitive, args, params)
 
     vars(process_primitive)["__corejax_reports__"] = process
@@ -187,7 +188,7 @@ def set_contexts(count: int) -> None:
 class _Scope(Changed):
     __slots__ = ("name",)
 
-    def __init__(self, name: Any) -> None:
+    def __init__(self, name: object) -> None:
         super().__init__(state, "scope", state.scope)
         self.name = name
 
@@ -204,7 +205,7 @@ def scope(name: str) -> Restoring:
     return _Scope(name)
 
 
-def replaying(source: Any) -> Restoring:
+def replaying(source: object) -> Restoring:
     """Make errors inside a `with` block name the user's line `source` (`eqn.source_info` of an equation)."""
     return Changed(state, "source", source)
 
@@ -217,7 +218,7 @@ def replayed_source() -> Any:
 def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
     """Wrap `fun` so that its equations are recorded in one more scope: a name, or a `source_info.Transform`."""
 
-    def scoped(*args: Any) -> R:
+    def scoped(*args: object) -> R:
         earlier = state.scope
         try:
             try:
@@ -280,7 +281,7 @@ def set_current_trace(trace: Trace) -> Restoring:
     return Changed(state, "trace", trace)
 
 
-def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[Any]) -> R:
+def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[object]) -> R:
     """Return `fun(*args)`, run with `trace` on top, and mark the trace as ended: how a transformation runs a function.
 
     The nested `finally` restores the stack and the scopes wherever an interrupt arrives (`corejax.base.restoring`).
@@ -316,7 +317,7 @@ class Tracer(ArrayMethods):
     _trace: Trace
     aval: Any
 
-    def __init__(self, trace: Trace, aval: Any = None) -> None:
+    def __init__(self, trace: Trace, aval: object = None) -> None:
         self._trace = trace
         if aval is not None:
             self.aval = aval
@@ -374,7 +375,7 @@ class Tracer(ArrayMethods):
             "(static_argnums, static_argnames) so that its value is known while tracing.",
         )
 
-    def _scalar(self, kind: Callable[[Any], R], what: str, value: Any = None) -> R:
+    def _scalar(self, kind: Callable[[Any], R], what: str, value: object = None) -> R:
         if value is None:
             value = self.steering() if kind in _TO_INTEGER else self.concrete()
         if value is not None:
@@ -398,7 +399,7 @@ class Tracer(ArrayMethods):
         """Return the value as nested Python lists if it is known; raise an error otherwise."""
         return self._scalar(lambda value: value.tolist(), "tolist()")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: object = None, copy: object = None) -> Any:
         value = self.concrete()
         if value is not None:
             return value.__array__(dtype, copy=copy)
@@ -414,7 +415,7 @@ class Tracer(ArrayMethods):
         """Always None: the program determines the device of a traced value."""
         return None
 
-    def to_device(self, device: Any, /, *, stream: None = None) -> Tracer:
+    def to_device(self, device: object, /, *, stream: None = None) -> Tracer:
         """Return the value itself: a program runs on one device."""
         return self
 
@@ -429,7 +430,7 @@ class Tracer(ArrayMethods):
     def __reduce__(self) -> Any:
         raise TypeError(f"a traced value exists only inside its transformation: cannot pickle {self!r}")
 
-    def __deepcopy__(self, memo: Any) -> Tracer:
+    def __deepcopy__(self, memo: object) -> Tracer:
         return self
 
     def __copy__(self) -> Tracer:

@@ -94,7 +94,7 @@ def scalar_dtype(python_type: type) -> DType:
         raise TypeError(f"{python_type!r} is not bool, int, float or complex") from None
 
 
-def _supported(d: DType, original: Any) -> DType:
+def _supported(d: DType, original: object) -> DType:
     if d in KINDS:
         return d
     if not d.isnative and d.newbyteorder("=") in KINDS:
@@ -103,7 +103,7 @@ def _supported(d: DType, original: Any) -> DType:
     raise TypeError(f"dtype {d.name!r} is not supported: expected booleans or numbers, got {original!r}")
 
 
-def dtype(x: Any) -> DType:
+def dtype(x: object) -> DType:
     """Convert a name or type to a dtype, or return the dtype of a value.
 
     Args:
@@ -136,7 +136,7 @@ def dtype(x: Any) -> DType:
     return DEFAULTS[kind][config.default_dtype_bits]
 
 
-def _scalar_kind(x: Any) -> str | None:
+def _scalar_kind(x: object) -> str | None:
     """Return the kind of a Python scalar (a subclass such as an IntEnum included), or None."""
     kind = SCALAR_KINDS.get(type(x))
     if kind is None and not isinstance(x, np.generic):
@@ -144,7 +144,7 @@ def _scalar_kind(x: Any) -> str | None:
     return kind
 
 
-def _explicit(d: Any) -> DType:
+def _explicit(d: object) -> DType:
     if isinstance(d, type | np.dtype) or (_scalar_kind(d) is None and not hasattr(d, "shape")):
         try:
             return dtype(d)
@@ -155,7 +155,7 @@ def _explicit(d: Any) -> DType:
     raise TypeError(f"{source_info.by_caller()}a dtype must be a type or the name of one, got {shown}{advice}")
 
 
-def canonicalize_dtype(d: Any, allow_extended_dtype: bool = True) -> DType:
+def canonicalize_dtype(d: object, allow_extended_dtype: bool = True) -> DType:
     """Return the dtype that creation functions use for `d`: itself, or 32 bits wide under `config.x64_compat`.
 
     Args:
@@ -211,37 +211,37 @@ def _kind_of(d: Any) -> str:
         return KINDS[dtype(d)]
 
 
-def is_bool(d: Any) -> bool:
+def is_bool(d: object) -> bool:
     """Return True if the dtype is bool."""
     return _kind_of(d) == "b"
 
 
-def is_integer(d: Any) -> bool:
+def is_integer(d: object) -> bool:
     """Return True if the dtype is a signed or unsigned integer (bool is not)."""
     return _kind_of(d) in "iu"
 
 
-def is_unsigned(d: Any) -> bool:
+def is_unsigned(d: object) -> bool:
     """Return True if the dtype is an unsigned integer (bool is not)."""
     return _kind_of(d) == "u"
 
 
-def is_float(d: Any) -> bool:
+def is_float(d: object) -> bool:
     """Return True if the dtype is real floating-point, bfloat16 and the 8-bit types included."""
     return _kind_of(d) == "f"
 
 
-def is_complex(d: Any) -> bool:
+def is_complex(d: object) -> bool:
     """Return True if the dtype is complex."""
     return _kind_of(d) == "c"
 
 
-def is_inexact(d: Any) -> bool:
+def is_inexact(d: object) -> bool:
     """Return True if the dtype is floating-point or complex; values of such dtypes have tangents."""
     return _kind_of(d) in "fc"
 
 
-def finfo(d: Any) -> Any:
+def finfo(d: object) -> Any:
     """Return the limits of a floating or complex dtype, as `numpy.finfo`; bfloat16 and the 8-bit types included.
 
     Raises:
@@ -252,7 +252,7 @@ def finfo(d: Any) -> Any:
     return _finfo(real_dtype_of(d))
 
 
-def iinfo(d: Any) -> Any:
+def iinfo(d: object) -> Any:
     """Return the limits of an integer dtype, as `numpy.iinfo`; 1-, 2- and 4-bit types included.
 
     Raises:
@@ -267,7 +267,7 @@ _finfo = functools.cache(ml_dtypes.finfo)
 _iinfo = functools.cache(ml_dtypes.iinfo)
 
 
-def real_dtype_of(d: Any) -> DType:
+def real_dtype_of(d: object) -> DType:
     """Return the dtype of the real part: float32 for complex64, float64 for complex128, else the dtype itself."""
     d = dtype(d)
     return DEFAULTS["f"][d.itemsize * 4] if KINDS[d] == "c" else d
@@ -287,7 +287,7 @@ class prng_key(extended):
 
 
 def extended_dtype(
-    name: str, *, base: Any, shape: tuple[int, ...], numbers: str = "", kind: type[extended] = extended
+    name: str, *, base: object, shape: tuple[int, ...], numbers: str = "", kind: type[extended] = extended
 ) -> DType:
     """Create an extended dtype: each element is stored as an array of numbers but is not a number, as a random key.
 
@@ -326,7 +326,7 @@ def extended_dtype(
     return d
 
 
-def is_extended(d: Any) -> bool:
+def is_extended(d: object) -> bool:
     """Return True if the dtype was created by `extended_dtype`."""
     return isinstance(d, np.dtype) and d.names is not None and d in _extended
 

@@ -12,22 +12,23 @@ operations on it run once. `run_rule` checks the element types after each rule.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from corejax import tree
 from corejax.base.restoring import Changed, run_within
 from corejax.core.array import as_array
-from corejax.core.avals import ShapedArray, avals_of, get_aval
+from corejax.core.avals import Dims, FlatFun, Operands, Params, ShapedArray, avals_of, get_aval
 from corejax.core.named_axes import MappedAxis, named_axes
 from corejax.core.primitive import Primitive, flat_decomposition
 from corejax.core.structural import structural
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.errors import MissingRuleError
 from corejax.interpreters.checks import refuse_leaks
+from corejax.interpreters.debug_info import Debug
 from corejax.interpreters.engine import engine
 from corejax.ir.jaxpr import used_axes
-from corejax.rules import Derivation, collective_rules, vmap_rules
+from corejax.rules import Derivation, RuleFn, collective_rules, vmap_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.settings.caches import clears_cache
@@ -45,7 +46,7 @@ class BatchTracer(Tracer):
 
     __slots__ = ("aval", "batch_dim", "val")
 
-    def __init__(self, trace: Trace, val: Any, batch_dim: int, aval: ShapedArray | None = None) -> None:
+    def __init__(self, trace: Trace, val: object, batch_dim: int, aval: ShapedArray | None = None) -> None:
         self._trace = trace
         self.val = val
         self.batch_dim = batch_dim
@@ -76,7 +77,7 @@ class BatchTrace(Trace):
 
     interpreter = "vmap"
 
-    def __init__(self, parent: Trace, axis_size: int, axis_name: Any = None, debug: Any = None) -> None:
+    def __init__(self, parent: Trace, axis_size: int, axis_name: object = None, debug: Debug = None) -> None:
         super().__init__(parent, debug)
         self.axis_size = axis_size
         self.axis = mapped_axis(axis_name)
@@ -87,7 +88,7 @@ class BatchTrace(Trace):
         """The axis's name for collectives, or None."""
         return None if self.axis is None else self.axis.name
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """Run the vmap rule one level down; if no operand is mapped, let the parent interpret the primitive."""
         vals, dims, is_mapped = self.unzip(args)
         if not is_mapped and not self.is_named_by(primitive, params):
@@ -96,7 +97,7 @@ class BatchTrace(Trace):
         results = run_rule(primitive, args, vals, dims, params)
         return [x if dim is None else BatchTracer(self, x, dim, aval) for x, dim, aval in results]
 
-    def unzip(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
+    def unzip(self, args: Operands) -> tuple[list[Any], list[Any], bool]:
         """Return values, batching dimensions (or None), and whether any value is mapped."""
         vals, dims, is_mapped = [], [], False
         for x in args:
@@ -109,13 +110,13 @@ class BatchTrace(Trace):
                 dims.append(None)  # type: ignore[arg-type]
         return vals, dims, is_mapped
 
-    def is_named_by(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+    def is_named_by(self, primitive: Primitive, params: Params) -> bool:
         """Whether an application uses the mapped axis by its name, as collectives do."""
         axis = self.axis
         return axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
 
     def run_rule(
-        self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: dict[str, Any]
+        self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: Params
     ) -> Sequence[Result]:
         """Run the rule on what `unzip` returned, with the parent on top.
 
@@ -150,7 +151,7 @@ class BatchTrace(Trace):
         return [self._checked(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
 
     def replay_rule(
-        self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: dict[str, Any]
+        self, primitive: Primitive, args: Operands, vals: list[Any], dims: list[Any], params: Params
     ) -> Sequence[Result]:
         """Do as `run_rule`, but let the engine append the equations if it has recorded the rule for these types."""
         rule = vmap_rules.table.get(primitive)
@@ -183,12 +184,12 @@ class BatchTrace(Trace):
             check_result(vmap_rules, primitive, BatchTracer(self, out, dim), aval, f", batched along axis {dim}")
         return out, dim, element
 
-    def unbox(self, x: Any) -> tuple[Any, int | None]:
+    def unbox(self, x: object) -> tuple[Any, int | None]:
         """Return the value behind a tracer of this trace and its batching dimension; None for other values."""
         return (x.val, x.batch_dim) if type(x) is BatchTracer and x._trace is self else (x, None)
 
 
-def _refuse_loop(primitive: Primitive, axis_name: Any) -> None:
+def _refuse_loop(primitive: Primitive, axis_name: object) -> None:
     """Raise MissingRuleError if the vmap rule is a derived loop: a collective needs all elements at once."""
     if primitive.decomposition is not None or vmap_rules.is_written(primitive):
         return
@@ -206,7 +207,7 @@ def _refuse_loop(primitive: Primitive, axis_name: Any) -> None:
 INHERITED: Any = object()
 
 
-def mapped_axis(name: Any) -> MappedAxis | None:
+def mapped_axis(name: object) -> MappedAxis | None:
     """Return the `MappedAxis` for an argument `axis_name`; `INHERITED` means the axis of the running vmap rule."""
     if name is INHERITED:
         return state.rule_axis
@@ -214,12 +215,7 @@ def mapped_axis(name: Any) -> MappedAxis | None:
 
 
 def batch_flat(
-    fun: Callable[..., Sequence[Any]],
-    axis_size: int,
-    vals: Sequence[Any],
-    dims: Sequence[int | None],
-    axis_name: Any = INHERITED,
-    debug: Any = None,
+    fun: FlatFun, axis_size: int, vals: Operands, dims: Dims, axis_name: object = INHERITED, debug: Debug = None
 ) -> tuple[list[Any], list[int | None]]:
     """Batch a flat function.
 
@@ -281,7 +277,7 @@ def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedA
     return batched.refined(aval.refinement.with_axis(dim, () if state.rule_axis is None else state.rule_axis.spmd))
 
 
-def axis_of_operands(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequence[int | None]) -> MappedAxis | None:
+def axis_of_operands(axis: MappedAxis | None, vals: Operands, dims: Dims) -> MappedAxis | None:
     """Return a mapped axis with the names that an operand's type attaches to it, unless it has such names already."""
     if axis is not None and axis.spmd:
         return axis
@@ -292,7 +288,7 @@ def axis_of_operands(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequenc
     return axis
 
 
-def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any) -> Any:
+def move_batch_axis(axis_size: int, source: int | None, destination: int, x: object) -> Any:
     """Move the batching axis of `x` from `source` to `destination`; broadcast `x` if it is not mapped.
 
     Args:
@@ -309,12 +305,12 @@ def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any
     return x if source == destination else structural.move_axis(x, source, destination)
 
 
-def _vmap_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+def _vmap_from_decomposition(primitive: Primitive) -> RuleFn | None:
     body = flat_decomposition(primitive)
     if body is None:
         return None
 
-    def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> tuple[Any, Any]:
+    def rule(axis_size: int, vals: Operands, dims: Dims, /, **params: object) -> tuple[Any, Any]:
         outs, dims_out = batch_flat(functools.partial(body, **params), axis_size, vals, dims)
         return (outs, dims_out) if primitive.multiple_results else (outs[0], dims_out[0])
 

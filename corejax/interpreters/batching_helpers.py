@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from corejax.core.avals import get_aval
+from corejax.core.avals import Dims, Operands, Params, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.structural import structural
 from corejax.interpreters.batching import mapped_aval
@@ -52,7 +51,7 @@ def defbroadcasting(*primitives: Primitive) -> None:
         _register(primitive, vmap)
 
 
-def _accepts(primitive: Primitive, vals: Sequence[Any], params: dict[str, Any]) -> bool:
+def _accepts(primitive: Primitive, vals: Operands, params: Params) -> bool:
     """Whether a primitive accepts batched scalars (vectors) together with scalars that are not mapped."""
     avals = tuple(get_aval(x) for x in vals)
     if {aval.ndim for aval in avals} != {0, 1}:
@@ -71,7 +70,7 @@ def _register(primitive: Primitive, vmap: Any) -> None:
     vmap_rules.register(primitive, vmap)
 
 
-def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
+def align_batch_axes(axis_size: int, vals: Operands, dims: Dims) -> tuple[list[Any], int]:
     """Convert elementwise operands to one shape, or scalars, with the batching axis at one position.
 
     Operands of different ranks, apart from scalars, are assumed to broadcast as in NumPy.
@@ -115,7 +114,7 @@ def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | N
     return out, dim
 
 
-def _with_leading_batch(x: Any, dim: int | None, missing: int) -> Any:
+def _with_leading_batch(x: object, dim: int | None, missing: int) -> Any:
     """Move a batching axis to the front and insert `missing` axes of length 1 behind it; keep unmapped values."""
     if dim is None:
         return x
@@ -125,7 +124,7 @@ def _with_leading_batch(x: Any, dim: int | None, missing: int) -> Any:
     return x
 
 
-def _broadcast_scalars(x: Any, shape: tuple[int, ...], dim: int) -> Any:
+def _broadcast_scalars(x: object, shape: tuple[int, ...], dim: int) -> Any:
     """Broadcast a batch of scalars over `shape`, with the batching axis at `dim`."""
     for axis, size in enumerate(shape):
         x = structural.broadcast_axis(x, size, axis if axis < dim else axis + 1)

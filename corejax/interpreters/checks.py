@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from corejax.base.seams import Slot
 from corejax.base.tables import Table
 from corejax.core.array import Array
+from corejax.core.avals import Operands, Params
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace
 from corejax.ir.jaxpr import Jaxpr
@@ -55,7 +56,7 @@ def checks_values() -> bool:
     return config.debug_nans or config.debug_infs
 
 
-def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], outs: Sequence[Array]) -> None:
+def check_values(primitive: Primitive, args: Operands, params: Params, outs: Sequence[Array]) -> None:
     """Check the results of an operation, if a setting asks for it.
 
     Raises:

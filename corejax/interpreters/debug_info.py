@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from corejax.tree._paths import leaf_names
+from corejax.tree._treedef import PyTreeDef
 
-F = TypeVar("F", bound=Callable[..., Any])
+Function: TypeAlias = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 class DebugInfo:
@@ -25,7 +27,9 @@ class DebugInfo:
 
     __slots__ = ("fun", "in_tree", "traced", "transform")
 
-    def __init__(self, fun: Any, transform: str, in_tree: Any = None, traced: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self, fun: Function, transform: str, in_tree: PyTreeDef | None = None, traced: Sequence[int] | None = None
+    ) -> None:
         self.fun = fun
         self.transform = transform
         self.in_tree = in_tree
@@ -69,7 +73,7 @@ class DebugInfo:
             return []
         args_tree, kwargs_tree = self.in_tree.children()
         args = args_tree.children()
-        kwargs = dict(zip(kwargs_tree.node_data()[1], kwargs_tree.children(), strict=True))
+        kwargs = dict(zip((kwargs_tree.node_data() or (dict, ()))[1], kwargs_tree.children(), strict=True))
         out: list[str] = []
         for arg, base in zip(args, _positional_names(self.fun, args, kwargs), strict=True):
             out.extend(leaf_names(arg, base))
@@ -78,7 +82,10 @@ class DebugInfo:
         return out if self.traced is None else [out[i] for i in self.traced]
 
 
-def _positional_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+Debug: TypeAlias = DebugInfo | None
+
+
+def _positional_names(fun: Function, args: Sequence[object], kwargs: Mapping[str, object]) -> list[str]:
     """Return the name of the parameter for each positional argument: `x`, or `rest[0]` if `*rest` takes it."""
     unknown = [f"args[{i}]" for i in range(len(args))]
     try:
@@ -95,7 +102,7 @@ def _positional_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict
     return names[: len(args)]
 
 
-def _unwrapped(fun: Any) -> Any:
+def _unwrapped(fun: object) -> Any:
     for _ in range(_LAYERS):
         if isinstance(fun, functools.partial):
             fun = fun.func
@@ -109,7 +116,7 @@ def _unwrapped(fun: Any) -> Any:
 _LAYERS = 1000  # a bound for objects that have every attribute, including `__wrapped__`
 
 
-def fun_name(fun: Any) -> str:
+def fun_name(fun: object) -> str:
     """Return a function's name for messages and for `name` parameters."""
     fun = _unwrapped(fun)
     name = getattr(fun, "__name__", None)

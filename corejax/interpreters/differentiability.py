@@ -8,20 +8,20 @@ from __future__ import annotations
 import inspect
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from corejax.base.provenance import Provenance
-from corejax.core.avals import ShapedArray
+from corejax.core.avals import Avals, Operands, Params, ShapedArray
 from corejax.core.primitive import Primitive
 from corejax.core.trace import state
 from corejax.dtypes import is_inexact
 from corejax.errors import NotDifferentiableError
 from corejax.messages import source_info
 from corejax.messages.marks import mark
-from corejax.rules import Derivation, abstract_eval_rules, impl_rules, jvp_rules
+from corejax.rules import Derivation, RuleFn, abstract_eval_rules, impl_rules, jvp_rules
 from corejax.rules.abstract_eval import promised
 
 __corejax_registers_for_caller__ = True
@@ -50,7 +50,7 @@ class nondifferentiable:
         self.reason = reason
         self.__provenance__ = Provenance.of_caller()
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    def __call__(self, *args: object, **params: object) -> Any:
         """Raise NotDifferentiableError, if a caller runs the declaration as a rule."""
         raise NotDifferentiableError(f"not differentiable: {self.reason}")
 
@@ -69,7 +69,7 @@ def why_not_differentiable(primitive: Primitive, operand: int) -> str | None:
     return declared.get(operand)
 
 
-def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+def refusing(primitive: Primitive, fn: RuleFn, flags: Mapping[str, object]) -> RuleFn:
     """Wrap a JVP rule so that it raises for nonzero tangents of operands that are declared not differentiable.
 
     Raises:
@@ -87,7 +87,7 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
     if reason_for_all is None and not declared:
         return fn
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
+    def rule(primals: Operands, tangents: Operands, /, **params: object) -> Any:
         for i, tangent in enumerate(tangents):
             reason = declared.get(i, reason_for_all)
             if tangent is not None and reason is not None:
@@ -97,10 +97,10 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
     return rule
 
 
-def refusing_transposition(primitive: Primitive, fn: nondifferentiable) -> Callable[..., Any]:
+def refusing_transposition(primitive: Primitive, fn: nondifferentiable) -> RuleFn:
     """Return the transpose rule of a primitive that is declared to have no transpose; it always raises."""
 
-    def refuse(ct: Any, /, *operands: Any, **params: Any) -> Any:
+    def refuse(ct: object, /, *operands: object, **params: object) -> Any:
         raise _refusal(primitive, "in reverse mode", fn.reason)
 
     return refuse
@@ -116,7 +116,7 @@ def _refusal(primitive: Primitive, where: str, reason: str) -> NotDifferentiable
     return error
 
 
-def checked_rules(helper: str, primitive: Primitive, rules: Sequence[Any]) -> dict[int, str]:
+def checked_rules(helper: str, primitive: Primitive, rules: Sequence[object]) -> dict[int, str]:
     """Check the arguments of a helper such as `defjvp`, which takes one rule for each operand.
 
     Returns:
@@ -144,7 +144,7 @@ def checked_rules(helper: str, primitive: Primitive, rules: Sequence[Any]) -> di
     return {i: rule.reason for i, rule in enumerate(rules) if isinstance(rule, nondifferentiable)}
 
 
-def wrong_count(helper: str, primitive: Primitive, given: int, wanted: Any) -> TypeError:
+def wrong_count(helper: str, primitive: Primitive, given: int, wanted: object) -> TypeError:
     """Return the error for a helper that was given more or fewer rules than the primitive has operands."""
     noun = "operand" if str(wanted).endswith("1") else "operands"
     error = TypeError(
@@ -190,7 +190,7 @@ def _parameters(fn: Any) -> list[inspect.Parameter]:
 _discrete: weakref.WeakSet[Primitive] = weakref.WeakSet()
 
 
-def note_discrete(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
+def note_discrete(primitive: Primitive, avals: Avals, params: Params) -> bool:
     """Whether all results are integers or booleans for operands of these types; if so, remember the primitive."""
     types = promised(primitive, tuple(avals), params)
     if types is None or any(is_inexact(a.dtype) for a in types):
@@ -199,11 +199,11 @@ def note_discrete(primitive: Primitive, avals: Sequence[ShapedArray], params: di
     return True
 
 
-def _zero_derivative(primitive: Primitive) -> Callable[..., Any] | None:
+def _zero_derivative(primitive: Primitive) -> RuleFn | None:
     if primitive not in _discrete and not _gives_integers(primitive):
         return None
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
+    def rule(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         outs = out if primitive.multiple_results else [out]
         if any(is_inexact(x.dtype) for x in outs):  # the primitive returns floats for other types of operands
@@ -232,7 +232,7 @@ def _gives_integers(primitive: Primitive) -> bool:
     return accepted_any
 
 
-def _sample_operands(rule: Any) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any]]]:
+def _sample_operands(rule: object) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any]]]:
     """Yield types of operands, and parameters, that an abstract-eval rule may accept."""
     parameters = _parameters(rule)
     count = sum(p.kind in _POSITIONAL and p.default is p.empty for p in parameters)

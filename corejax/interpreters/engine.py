@@ -16,11 +16,12 @@ import numpy as np
 
 from corejax.base.seams import Slot
 from corejax.core.array import Array
-from corejax.core.avals import ShapedArray
+from corejax.core.avals import Avals, Operands, Params
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace
 from corejax.interpreters import evaluation
 from corejax.ir.jaxpr import ClosedJaxpr
+from corejax.rules import RuleFn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,7 +42,7 @@ class Engine:
         """Compile and run a program; return None if the caller should evaluate it."""
         return None
 
-    def run_compiled(self, primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
+    def run_compiled(self, primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, object]) -> Any:
         """Compile and run one primitive, for impl rules that delegate some operations to the compiler.
 
         Returns:
@@ -49,7 +50,7 @@ class Engine:
         """
         return None
 
-    def comes_again(self, primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
+    def comes_again(self, primitive: Primitive, avals: Avals, params: Mapping[str, object]) -> bool:
         """Whether the method was called with the same arguments before: compiling pays only for repeated operations."""
         return False
 
@@ -58,13 +59,7 @@ class Engine:
         return False
 
     def replay(
-        self,
-        primitive: Primitive,
-        rule: Callable[..., Any],
-        below: Trace | None,
-        operands: Sequence[Any],
-        static: Any,
-        params: dict[str, Any],
+        self, primitive: Primitive, rule: RuleFn, below: Trace | None, operands: Operands, static: Any, params: Params
     ) -> Any:
         """Append the equations that a rule has bound before for operands of the same types, instead of running it.
 
@@ -108,8 +103,8 @@ def engine() -> Engine:
 def _finding_engine(part: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a layer function that finds the engine at the first evaluation; the engine's own layer replaces it."""
 
-    def wrap(below: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any) -> Any:
+    def wrap(below: Callable[..., object]) -> RuleFn:
+        def run(*args: object) -> Any:
             layer = getattr(engine().layer, part, None)
             return (below if layer is None else layer(below))(*args)
 
@@ -129,7 +124,7 @@ def remembered(fun: F, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", num
 def remembered(*, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Callable[[F], F]: ...
 
 
-def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Any:
+def remembered(fun: object = None, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Any:
     """Mark a pure function, so that the engine may record its eager calls and run each as one program.
 
     The arguments may be arrays and static values (numbers, strings, None, dtypes, enumerations), and lists and tuples

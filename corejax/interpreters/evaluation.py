@@ -26,7 +26,7 @@ import numpy as np
 from corejax import observe
 from corejax.base.texts import message_of
 from corejax.core.array import Array, as_array, backend_of_parts
-from corejax.core.avals import ShapedArray
+from corejax.core.avals import Avals, Operands, Params, ShapedArray
 from corejax.core.ownership import owned
 from corejax.core.primitive import Primitive, results_of_body
 from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
@@ -35,7 +35,7 @@ from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.messages.source_info import describe_source, user_line, without_caller
-from corejax.rules import Derivation, impl_rules
+from corejax.rules import Derivation, RuleFn, impl_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import run_rule
@@ -71,7 +71,7 @@ class EvalTrace(Trace):
         self.run_program = run_program
 
 
-def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def evaluate(primitive: Primitive, args: Operands, params: Params) -> list[Any]:
     """Run the impl rule on the operands and box what it returns."""
     arrays = [x if type(x) is Array else as_operand(primitive, x) for x in args]
     rule = impl_rules.table.get(primitive) or impl_rules.lookup(primitive)
@@ -82,11 +82,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 
 
 def evaluate_arrays(
-    rule: Callable[..., Any],
-    primitive: Primitive,
-    arrays: Sequence[Array],
-    params: dict[str, Any],
-    avals_out: Sequence[ShapedArray] | None,
+    rule: RuleFn, primitive: Primitive, arrays: Sequence[Array], params: Params, avals_out: Avals | None
 ) -> list[Array]:
     """Run an impl rule as `run_impl` does, or let the backend of a sharded operand evaluate; box the results."""
     if primitive in _takes_arrays:
@@ -98,11 +94,7 @@ def evaluate_arrays(
 
 
 def run_impl(
-    rule: Callable[..., Any],
-    primitive: Primitive,
-    operands: Sequence[Any],
-    params: dict[str, Any],
-    avals_out: Sequence[ShapedArray] | None,
+    rule: RuleFn, primitive: Primitive, operands: Operands, params: Params, avals_out: Avals | None
 ) -> list[tuple[Any, ShapedArray]]:
     """Run an impl rule and check its results.
 
@@ -129,7 +121,7 @@ def run_impl(
     return [(_checked(primitive, o, aval), aval) for o, aval in zip(outs, avals_out, strict=True)]
 
 
-def boxed(results: Sequence[tuple[Any, ShapedArray]]) -> list[Array]:
+def boxed(results: Sequence[tuple[object, ShapedArray]]) -> list[Array]:
     """Box what `run_impl` returns."""
     return [
         Array(x, aval) if type(x) is not Array else x if x.aval is aval else x._with_aval(aval) for x, aval in results
@@ -155,7 +147,7 @@ def run_program(
     run_equation = run_equation or evaluate_equation
     env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
 
-    def read(atom: Any) -> Any:
+    def read(atom: object) -> Any:
         if type(atom) is Var:
             return env[atom]
         value = host_literal(atom)
@@ -250,7 +242,7 @@ def check_size(primitive: Primitive, aval: ShapedArray) -> None:
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
 
 
-def as_operand(primitive: Primitive, x: Any) -> Array:
+def as_operand(primitive: Primitive, x: object) -> Array:
     """Convert an operand to an `Array`.
 
     Raises:
@@ -260,7 +252,7 @@ def as_operand(primitive: Primitive, x: Any) -> Array:
     if isinstance(x, Tracer):
         raise escaped(x, f"primitive {primitive.name!r}")
     try:
-        return as_array(x)  # type: ignore[no-any-return]
+        return as_array(x)  # type: ignore[return-value]  # no tracer, so an array
     except CorejaxError:
         raise
     except TypeError as error:
@@ -268,7 +260,7 @@ def as_operand(primitive: Primitive, x: Any) -> Array:
         raise TypeError(f"operand of primitive {primitive.name!r}: {problem}") from None
 
 
-def _checked(primitive: Primitive, out: Any, aval: ShapedArray) -> Any:
+def _checked(primitive: Primitive, out: object, aval: ShapedArray) -> Any:
     """Check a result of an impl rule against its type; return it as an `Array` if it is one, else as a NumPy array."""
     if type(out) is Array and out.aval.shape == aval.shape and out.aval.dtype == aval.dtype:
         return out
@@ -290,7 +282,7 @@ class Quiet(threading.local):
 
     run: Any = None
 
-    def new(self) -> Callable[..., Any]:
+    def new(self) -> RuleFn:
         """Create the thread's context and return `run`."""
         context = contextvars.copy_context()
         context.run(np.seterr, all="ignore")
@@ -301,7 +293,7 @@ class Quiet(threading.local):
 quiet = Quiet()
 
 
-def run_quietly(fun: Callable[..., Any], /, *operands: Any, **params: Any) -> Any:
+def run_quietly(fun: Callable[..., object], /, *operands: object, **params: object) -> Any:
     """Call a function without NumPy's floating-point warnings."""
     run = quiet.run or quiet.new()
     try:
@@ -316,15 +308,15 @@ def run_quietly(fun: Callable[..., Any], /, *operands: Any, **params: Any) -> An
 class _OnArrays:
     """Wrap an impl rule that takes `Array`s so that it also accepts NumPy arrays."""
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: RuleFn) -> None:
         self.fn = fn
 
-    def __call__(self, *arrays: Any, **params: Any) -> Any:
+    def __call__(self, *arrays: object, **params: object) -> Any:
         return self.fn(*map(as_array, arrays), **params)
 
 
 @impl_rules.adapt.provide
-def _as_declared(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
+def _as_declared(primitive: object, fn: RuleFn, flags: Any) -> RuleFn:
     return _OnArrays(fn) if flags.get("device", False) else fn
 
 
@@ -333,7 +325,7 @@ def _on_rule_changed(primitive: Primitive) -> None:
     (_takes_arrays.add if type(impl_rules.ready(primitive)) is _OnArrays else _takes_arrays.discard)(primitive)
 
 
-def host_rule(primitive: Primitive) -> Callable[..., Any] | None:
+def host_rule(primitive: Primitive) -> RuleFn | None:
     """Return the impl rule ready to run on NumPy arrays; None if it takes `Array`s, or is missing."""
     rule = impl_rules.table.get(primitive) or impl_rules.find(primitive)
     return None if primitive in _takes_arrays else rule
@@ -344,12 +336,12 @@ def _on_watched_changed() -> None:
     set_layer("reports", Layer(_reporting) if observe.watched else None)
 
 
-def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+def _impl_from_decomposition(primitive: Primitive) -> RuleFn | None:
     body = primitive.decomposition
     if body is None:
         return None
 
-    def impl(*arrays: Any, **params: Any) -> Any:
+    def impl(*arrays: object, **params: object) -> Any:
         outs = [as_array(o) for o in results_of_body(primitive, body(*arrays, **params))]
         return outs if primitive.multiple_results else outs[0]
 

@@ -23,13 +23,13 @@ class HostCode:
 
     __slots__ = ("_function", "names", "scalar", "text")
 
-    def __init__(self, text: str, /, *, scalar: bool = False, **names: Any) -> None:
+    def __init__(self, text: str, /, *, scalar: bool = False, **names: object) -> None:
         self.text = text
         self.scalar = scalar
         self.names = names
         self._function: Any = None
 
-    def __call__(self, *operands: Any) -> Any:
+    def __call__(self, *operands: object) -> Any:
         """Run the lines on operands and return the results as arrays."""
         if self._function is None:
             arguments = [f"x{i}" for i in range(len(operands))]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from corejax.core.array import Array, as_array, host_value, is_spread
-from corejax.core.avals import get_aval
+from corejax.core.avals import Operands, get_aval
 from corejax.core.trace import Tracer, state
 from corejax.interpreters import evaluation
 from corejax.ir.interpret import concrete_runner
@@ -20,7 +20,7 @@ from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 _ndarray = np.ndarray
 
 
-def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Operands) -> list[Any]:
     """Run a program on NumPy arrays of its argument types; for impl rules of higher-order primitives.
 
     Returns:
@@ -39,7 +39,7 @@ def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         raise
 
 
-def _check_types(binders: Sequence[Var], values: Sequence[Any], error: Exception) -> None:
+def _check_types(binders: Sequence[Var], values: Operands, error: Exception) -> None:
     """Raise TypeError, from the error of a program that failed, if the values have other types than the binders."""
     expected, actual = [v.aval for v in binders], [get_aval(x) for x in values]
     if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(expected, actual, strict=True)):
@@ -48,7 +48,7 @@ def _check_types(binders: Sequence[Var], values: Sequence[Any], error: Exception
         raise TypeError(f"a program that takes ({takes}) was given ({got}); {advice}") from error
 
 
-def _read_only(x: Any) -> Any:
+def _read_only(x: object) -> Any:
     """Return a read-only view of an argument, so that rules of the program cannot write to it."""
     if type(x) is _ndarray and x.flags.writeable:
         x = x.view()

@@ -25,7 +25,7 @@ _BYTES = frozenset({np.dtype(np.int8), np.dtype(np.uint8)})
 _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that can hold it
 
 
-def _from_python(x: Any, aval: ShapedArray) -> np.ndarray:
+def _from_python(x: object, aval: ShapedArray) -> np.ndarray:
     """Convert a result that is not a NumPy array; Python numbers get the inferred dtype if it can hold them."""
     if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
         with contextlib.suppress(OverflowError, ValueError):
@@ -33,7 +33,7 @@ def _from_python(x: Any, aval: ShapedArray) -> np.ndarray:
     return np.array(x)
 
 
-def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarray:
+def as_promised(primitive: Primitive, given: object, aval: ShapedArray) -> np.ndarray:
     """Return a result of an impl rule as a NumPy array of the type `aval`.
 
     Raises:
@@ -57,7 +57,7 @@ def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarr
     raise _type_mismatch(primitive, got, aval.str_short(short_dtypes=False))
 
 
-def check_count(primitive: Primitive, outs: Any, count: int) -> None:
+def check_count(primitive: Primitive, outs: object, count: int) -> None:
     """Raise TypeError unless the impl rule of a primitive with several results returned `count` of them."""
     if not isinstance(outs, tuple | list) or len(outs) != count:
         got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"

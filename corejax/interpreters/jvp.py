@@ -13,26 +13,29 @@ and is strongly typed. Integers and booleans have no tangents. `run_rule` checks
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from corejax import tree
-from corejax.core.array import Array, as_array
-from corejax.core.avals import ShapedArray, avals_of, conform, get_aval
+from corejax.core.array import Array, Value, as_array
+from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray, avals_of, conform, get_aval
 from corejax.core.primitive import Primitive, flat_decomposition
 from corejax.core.structural import structural
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.dtypes import is_inexact
 from corejax.interpreters.checks import refuse_leaks
+from corejax.interpreters.debug_info import Debug
 from corejax.interpreters.differentiability import nondifferentiable, note_discrete, refusing
 from corejax.interpreters.engine import engine
-from corejax.rules import Derivation, jvp_rules
+from corejax.rules import Derivation, RuleFn, jvp_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.run_rule import check_result, check_tangent, each_result, run_rule
 from corejax.settings.caches import clears_cache
 from corejax.settings.config import config
+
+Tangent: TypeAlias = Value | None  # None is zero
 
 
 class JVPTracer(Tracer):
@@ -40,7 +43,7 @@ class JVPTracer(Tracer):
 
     __slots__ = ("aval", "primal", "tangent")
 
-    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+    def __init__(self, trace: Trace, primal: Any, tangent: object) -> None:
         self._trace = trace
         self.primal = primal
         self.tangent = tangent
@@ -73,11 +76,11 @@ class JVPTrace(Trace):
 
     interpreter = "jvp"
 
-    def __init__(self, parent: Trace, debug: Any = None) -> None:
+    def __init__(self, parent: Trace, debug: Debug = None) -> None:
         super().__init__(parent, debug)
         self.replay: Any = engine().replay if engine().records(parent) else None
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """Run the JVP rule one level down; if all tangents are zero, let the parent interpret the primitive."""
         primals, tangents, has_tangent = self.unzip(args)
         if not has_tangent:
@@ -86,7 +89,7 @@ class JVPTrace(Trace):
         outs, tangents_out = run_rule(primitive, primals, tangents, params)
         return [x if t is None else JVPTracer(self, x, t) for x, t in zip(outs, tangents_out, strict=True)]
 
-    def unzip(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
+    def unzip(self, args: Operands) -> tuple[list[Any], list[Any], bool]:
         """Return primals, tangents (None for zero), and whether any tangent is nonzero."""
         primals, tangents, has_tangent = [], [], False
         for x in args:
@@ -100,7 +103,7 @@ class JVPTrace(Trace):
         return primals, tangents, has_tangent
 
     def run_rule(
-        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Run the rule with the parent on top.
 
@@ -123,7 +126,7 @@ class JVPTrace(Trace):
         return [out for out, _, _ in results], [_checked_tangent(primitive, *each) for each in results]
 
     def replay_rule(
-        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Do as `run_rule`, but let the engine append the equations if it has recorded the rule for these types."""
         rule = jvp_rules.table.get(primitive)
@@ -135,12 +138,12 @@ class JVPTrace(Trace):
             call.learn((*outs, *tangents_out))
         return outs, tangents_out
 
-    def unbox(self, x: Any) -> tuple[Any, Any]:
+    def unbox(self, x: object) -> tuple[Any, Any]:
         """Return the primal and the tangent (None for zero) of any value."""
         return (x.primal, x.tangent) if type(x) is JVPTracer and x._trace is self else (x, None)
 
 
-def _checked_tangent(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
+def _checked_tangent(primitive: Primitive, out: object, tangent: object, aval: ShapedArray | None) -> Any:
     """Check a result against its type `aval`, if known, and its tangent against the result; return the tangent."""
     out_aval = getattr(out, "aval", None)
     if out_aval is not aval and aval is not None:
@@ -155,9 +158,7 @@ def _checked_tangent(primitive: Primitive, out: Any, tangent: Any, aval: ShapedA
     return tangent
 
 
-def jvp_flat(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any], debug: Any = None
-) -> tuple[list[Any], list[Any]]:
+def jvp_flat(fun: FlatFun, primals: Operands, tangents: Operands, debug: Debug = None) -> tuple[list[Any], list[Any]]:
     """Differentiate a flat function in one direction.
 
     Args:
@@ -181,7 +182,7 @@ def jvp_flat(
 # -- helpers for rules -------------------------------------------------------------------------------------------
 
 
-def _rule(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Callable[..., Any]:
+def _rule(primitive: Primitive, avals: Avals, params: Params) -> RuleFn:
     """Return the JVP rule; derive a zero derivative if all results are integers for operands of these types.
 
     Raises:
@@ -208,12 +209,12 @@ def has_tangents(aval: ShapedArray) -> bool:
     return inexact
 
 
-def zeros_like(x: Any) -> Any:
+def zeros_like(x: object) -> Value:
     """Return zeros of the tangent type of a value."""
     return zeros_of(tangent_aval(get_aval(x)))
 
 
-def zeros_of(aval: ShapedArray) -> Any:
+def zeros_of(aval: ShapedArray) -> Value:
     """Return zeros of a type."""
     return conform(structural.zeros(_constant_aval(aval)), aval)
 
@@ -223,7 +224,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     return aval.strip_weak_type()
 
 
-def as_tangent(x: Any, aval: ShapedArray) -> Any:
+def as_tangent(x: object, aval: ShapedArray) -> Value:
     """Convert `x` to the tangent type of a primal of type `aval`."""
     target = tangent_aval(aval)
     x = x if isinstance(x, Tracer) else as_array(x)
@@ -234,7 +235,7 @@ def as_tangent(x: Any, aval: ShapedArray) -> Any:
     return _retyped(conform(x, target), target)
 
 
-def _retyped(x: Any, aval: ShapedArray) -> Any:
+def _retyped(x: Value, aval: ShapedArray) -> Value:
     if x.aval is aval:
         return x
     if isinstance(x, Tracer):
@@ -247,12 +248,12 @@ def _constant_aval(aval: ShapedArray) -> ShapedArray:
     return aval if aval.refinement is None else aval.refined(aval.refinement.of_any_shape)
 
 
-def instantiate(tangent: Any, primal: Any) -> Any:
+def instantiate(tangent: Tangent, primal: object) -> Value:
     """Return the tangent; if it is None, return zeros for the primal."""
     return zeros_like(primal) if tangent is None else tangent
 
 
-def add_tangents(x: Any, y: Any) -> Any:
+def add_tangents(x: Tangent, y: Tangent) -> Tangent:
     """Return the sum of two tangents or cotangents, either of which may be None."""
     if x is None:
         return y
@@ -260,12 +261,12 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 @jvp_rules.adapt.provide
-def _with_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+def _with_zeros(primitive: Primitive, fn: RuleFn, flags: Mapping[str, object]) -> RuleFn:
     """Pass arrays of zeros to a rule that does not accept None; refuse tangents that are declared nonexistent."""
     if flags.get("symbolic_zeros") or isinstance(fn, nondifferentiable):
         return refusing(primitive, fn, flags)
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
+    def rule(primals: Operands, tangents: Operands, /, **params: object) -> Any:
         instantiated = [
             zeros_like(x) if t is None and has_tangents(get_aval(x)) else t
             for x, t in zip(primals, tangents, strict=True)
@@ -275,12 +276,12 @@ def _with_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str
     return refusing(primitive, rule, flags)
 
 
-def _jvp_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+def _jvp_from_decomposition(primitive: Primitive) -> RuleFn | None:
     body = flat_decomposition(primitive)
     if body is None:
         return None
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
+    def rule(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
         outs, tangents_out = jvp_flat(functools.partial(body, **params), primals, tangents)
         return (outs, tangents_out) if primitive.multiple_results else (outs[0], tangents_out[0])
 

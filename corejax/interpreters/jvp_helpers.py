@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from corejax.core.avals import Operands
 from corejax.core.primitive import Primitive
 from corejax.interpreters.differentiability import checked_rules, wrong_count
 from corejax.interpreters.jvp import add_tangents, zeros_like
-from corejax.rules import jvp_rules, transpose_rules
+from corejax.rules import RuleFn, jvp_rules, transpose_rules
 
 __corejax_registers_for_caller__ = True
 
 
-def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
+def defjvp(primitive: Primitive, *rules: RuleFn | None) -> None:
     """Register a JVP rule given one function for each operand.
 
     Args:
@@ -28,7 +29,7 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     _register_by_operand("defjvp", primitive, rules, with_result=False)
 
 
-def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
+def defjvp_with_result(primitive: Primitive, *rules: RuleFn | None) -> None:
     """Do as `defjvp`, with rules that take the result as well: `rule(tangent, out, *primals, **params)`."""
     _register_by_operand("defjvp_with_result", primitive, rules, with_result=True)
 
@@ -51,7 +52,7 @@ def _register_by_operand(helper: str, primitive: Primitive, rules: Sequence[Any]
     _register(primitive, jvp, rules, **({"nondifferentiable": refused} if refused else {}))
 
 
-def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
+def deflinear(primitive: Primitive, transpose: Callable[..., object]) -> None:
     """Register the JVP and transpose rules of a primitive that is linear in all of its operands.
 
     Args:
@@ -59,7 +60,7 @@ def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
         transpose: `transpose(ct, *primals_in, **params) -> [ct or None]`.
     """
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
         # At least one tangent is nonzero; `bind` needs a value for each of them.
         instantiated = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         return primitive.bind(*primals, **params), primitive.bind(*instantiated, **params)
@@ -71,14 +72,14 @@ def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
 def defzero(primitive: Primitive) -> None:
     """Register the JVP rule of a primitive with a zero derivative everywhere (comparisons, rounding)."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         return out, [None] * len(out) if primitive.multiple_results else None
 
     _register(primitive, jvp, ())
 
 
-def _register(primitive: Primitive, jvp: Any, rules: Sequence[Any], **flags: Any) -> None:
+def _register(primitive: Primitive, jvp: Any, rules: Sequence[object], **flags: Any) -> None:
     """Register a rule that a helper built; its provenance is that of the first function the author passed."""
     from corejax.base.provenance import Provenance
 

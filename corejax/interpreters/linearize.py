@@ -10,15 +10,16 @@ cotangents transposes it. The residuals are the primal values on the tape: the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from corejax.core.array import as_array
-from corejax.core.avals import get_aval
+from corejax.core.array import Value, as_array
+from corejax.core.avals import FlatFun, Operands, get_aval
 from corejax.core.trace import in_scope, run_with_trace, state
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.checks import refuse_leaks
-from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
+from corejax.interpreters.debug_info import Debug
+from corejax.interpreters.jvp import JVPTrace, JVPTracer, Tangent, tangent_aval
 from corejax.interpreters.lists import select_list, spread_list
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
 from corejax.interpreters.transposition import UndefPrimal, add_cotangent, backward_pass, transpose_tape
@@ -46,15 +47,15 @@ class LinearCall(NamedTuple):
     """A linear program with its residuals: the form of a tape that is passed through transformations as a pytree."""
 
     program: LinearProgram
-    residuals: Sequence[Any]
+    residuals: Sequence[Value]
 
-    def push(self, tangents: Sequence[Any]) -> list[Any]:
+    def push(self, tangents: Sequence[Value]) -> list[Tangent]:
         """Return output tangents (None for zero) for input tangents."""
         program = self.program
         outs = eval_jaxpr(program.jaxpr, self.residuals, select_list(program.active, tangents))
         return spread_list(program.nonzeros, outs)
 
-    def pull(self, cts: Sequence[Any]) -> list[Any]:
+    def pull(self, cts: Sequence[Tangent]) -> list[Tangent]:
         """Return input cotangents for output cotangents (None for zero)."""
         program = self.program
         linear = [UndefPrimal(v.aval) for v in program.jaxpr.invars]
@@ -76,14 +77,14 @@ class LinearTape:
 
     __slots__ = ("_program", "eqns", "outs", "trace", "tracers")
 
-    def __init__(self, trace: PartialEvalTrace, tracers: list[PartialEvalTracer | None], outs: list[Any]) -> None:
+    def __init__(self, trace: PartialEvalTrace, tracers: list[PartialEvalTracer | None], outs: list[Tangent]) -> None:
         self.trace = trace
         self.tracers = tracers
         self.eqns: list[JaxprEqn] = trace.tape
         self.outs = outs
-        self._program: tuple[Jaxpr, list[Any]] | None = None
+        self._program: tuple[Jaxpr, list[Value]] | None = None
 
-    def to_jaxpr(self) -> tuple[Jaxpr, list[Any]]:
+    def to_jaxpr(self) -> tuple[Jaxpr, list[Value]]:
         """Return a jaxpr from input tangents to the nonzero output tangents, and its residuals (memoised)."""
         if self._program is None:
             args = [t for t in self.tracers if t is not None]
@@ -97,20 +98,20 @@ class LinearTape:
         return LinearProgram(self.to_jaxpr()[0], active, nonzeros)
 
     @property
-    def residuals(self) -> Sequence[Any]:
+    def residuals(self) -> Sequence[Value]:
         """The values that the program refers to."""
         return self.to_jaxpr()[1]
 
-    def push(self, tangents: Sequence[Any]) -> list[Any]:
+    def push(self, tangents: Sequence[Value]) -> list[Tangent]:
         """Return output tangents (None for zero) for input tangents."""
         return LinearCall(self.program, self.residuals).push(tangents)
 
-    def pull(self, cts: Sequence[Any]) -> list[Any]:
+    def pull(self, cts: Sequence[Tangent]) -> list[Tangent]:
         """Return input cotangents for output cotangents (None for zero)."""
-        cotangents: dict[Var, Any] = {}
+        cotangents: dict[Var, Value] = {}
         for tangent, ct in zip(self.outs, cts, strict=True):
             # A known tangent is a constant: it does not depend on the input tangents.
-            if ct is not None and self.trace.is_unknown(tangent):
+            if ct is not None and isinstance(tangent, PartialEvalTracer) and self.trace.is_unknown(tangent):
                 add_cotangent(cotangents, tangent._var, ct)
         return _transpose_in_scope(self.eqns, cotangents, [None if t is None else t._var for t in self.tracers])
 
@@ -119,7 +120,7 @@ _transpose_in_scope = in_scope(TRANSPOSE, transpose_tape)
 
 
 def linearize_flat(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool], debug: Any = None
+    fun: FlatFun, primals: Operands, active: Sequence[bool], debug: Debug = None
 ) -> tuple[list[Any], LinearTape]:
     """Linearise a flat function.
 
@@ -141,7 +142,7 @@ def linearize_flat(
     finally:
         tape.alive = False
     primals_out = []
-    tangents_out: list[Any] = []
+    tangents_out: list[Tangent] = []
     for x in outs:
         primal, tangent = trace.unbox(x)
         primals_out.append(primal)
@@ -166,7 +167,7 @@ def _report(tape: LinearTape) -> Event:
     return Event("linearize", debug.name if debug is not None else "", facts=facts)
 
 
-def _stored_bytes(x: Any) -> int:
+def _stored_bytes(x: object) -> int:
     """Return the bytes of a value; count the whole batch behind a tracer, and both a primal and its tangent."""
     if isinstance(x, JVPTracer):
         return _stored_bytes(x.primal) + _stored_bytes(x.tangent)

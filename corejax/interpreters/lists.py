@@ -71,7 +71,7 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*(list(islice(rest, length)) for length in lengths), list(rest)]
 
 
-def _either(flag: Any, new_flag: Any) -> Any:
+def _either(flag: object, new_flag: object) -> Any:
     return bool(flag or new_flag)
 
 

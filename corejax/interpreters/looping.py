@@ -7,23 +7,23 @@ It is correct for every primitive with an impl and an abstract-eval rule, and sl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from corejax.core.avals import get_aval
+from corejax.core.avals import Dims, FlatFun, Operands, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.structural import structural, unrolled_loop
 from corejax.core.trace import recording_trace
 from corejax.interpreters.batching import mapped_aval, move_batch_axis, unmapped_aval
-from corejax.rules import Derivation, abstract_eval_rules, impl_rules, vmap_rules
+from corejax.rules import Derivation, RuleFn, abstract_eval_rules, impl_rules, vmap_rules
 
 
-def _vmap_as_loop(primitive: Primitive) -> Callable[..., Any] | None:
+def _vmap_as_loop(primitive: Primitive) -> RuleFn | None:
     if not _can_loop(primitive):
         return None
 
-    def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> tuple[Any, Any]:
-        def apply(*args: Any) -> list[Any]:
+    def rule(axis_size: int, vals: Operands, dims: Dims, /, **params: object) -> tuple[Any, Any]:
+        def apply(*args: object) -> list[Any]:
             out = primitive.bind(*args, **params)
             return list(out) if primitive.multiple_results else [out]
 
@@ -48,12 +48,7 @@ def _can_loop(primitive: Primitive) -> bool:
 
 
 def for_each_element(
-    apply: Callable[..., Sequence[Any]],
-    axis_size: int,
-    vals: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    unrolled: bool = False,
+    apply: FlatFun, axis_size: int, vals: Operands, dims: Dims, *, unrolled: bool = False
 ) -> list[Any]:
     """Apply a function to each element of a batch, in order: for vmap rules.
 
@@ -69,7 +64,7 @@ def for_each_element(
     """
     mapped = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True) if d is not None]
 
-    def one(*elements: Any) -> Sequence[Any]:
+    def one(*elements: object) -> Sequence[Any]:
         rest = iter(elements)
         return apply(*[x if d is None else next(rest) for x, d in zip(vals, dims, strict=True)])
 

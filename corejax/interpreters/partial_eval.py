@@ -10,16 +10,17 @@ it. One pass runs, transposes or trims it, without sorting; autodidax sorts a gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from corejax import tree
 from corejax.core.array import Array, as_array
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.avals import FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
+from corejax.interpreters.debug_info import Debug
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from corejax.messages import source_info
@@ -53,7 +54,7 @@ class PartialEvalTrace(Trace):
 
     interpreter = "partial_eval"
 
-    def __init__(self, parent: Trace, debug: Any = None) -> None:
+    def __init__(self, parent: Trace, debug: Debug = None) -> None:
         super().__init__(parent, debug)
         self.tape: list[JaxprEqn] = []
         self.copies: dict[int, tuple[np.ndarray, Array]] = {}
@@ -64,11 +65,11 @@ class PartialEvalTrace(Trace):
         """Return a tracer for an unknown argument."""
         return PartialEvalTracer(self, aval, Var(aval))
 
-    def is_unknown(self, x: Any) -> bool:
+    def is_unknown(self, x: object) -> bool:
         """Whether a value is a tracer of this trace."""
         return type(x) is PartialEvalTracer and x._trace is self
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """Record an equation if an operand is unknown, or run the primitive's partial-eval rule; else compute."""
         for x in args:
             if type(x) is PartialEvalTracer and x._trace is self:
@@ -82,7 +83,7 @@ class PartialEvalTrace(Trace):
         types = primitive.abstract(tuple(get_aval(x) for x in args), params)
         return check_results(partial_eval_rules, primitive, outs, types)
 
-    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[PartialEvalTracer]:
+    def record(self, primitive: Primitive, args: Operands, params: Params) -> list[PartialEvalTracer]:
         """Append an equation to the tape and return tracers for its outputs."""
         operands: list[Any] = []
         avals = []
@@ -121,7 +122,7 @@ class PartialEvalTrace(Trace):
             self.copies[id(x)] = (x, copy)  # keeps x alive, so that its id is not reused
         return copy
 
-    def to_jaxpr(self, args: Sequence[PartialEvalTracer], outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    def to_jaxpr(self, args: Sequence[PartialEvalTracer], outs: Operands) -> tuple[Jaxpr, list[Any]]:
         """Convert the tape to a program from unknown arguments to outputs; drop equations that no output needs.
 
         Returns:
@@ -129,7 +130,7 @@ class PartialEvalTrace(Trace):
         """
         residuals: dict[int, tuple[Var, Any]] = {}
 
-        def atom(x: Any) -> Any:
+        def atom(x: object) -> Any:
             if type(x) is Var:
                 return x
             if type(x) is PartialEvalTracer and x._trace is self:
@@ -151,9 +152,9 @@ class PartialEvalTrace(Trace):
         return jaxpr, [x for _, x in residuals.values()]
 
 
-def _residual(x: Any, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal:
+def _residual(x: object, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal:
     if not isinstance(x, Tracer):
-        array = as_array(x)
+        array: Array = as_array(x)  # type: ignore[assignment]  # x is no tracer
         inline = array.aval.ndim == 0 and array.aval.dtype.names is None
         if inline and array._host is not None and not isinstance(x, np.ndarray):
             return Literal(array._host[()], array.aval)
@@ -164,7 +165,7 @@ def _residual(x: Any, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal:
 
 
 def partial_eval_flat(
-    fun: Callable[..., Sequence[Any]], known: Sequence[Any], avals: Sequence[ShapedArray | None], debug: Any = None
+    fun: FlatFun, known: Sequence[Any], avals: Sequence[ShapedArray | None], debug: Debug = None
 ) -> tuple[Jaxpr, list[Any], list[Any], list[bool]]:
     """Evaluate a flat function partially.
 

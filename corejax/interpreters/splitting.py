@@ -45,11 +45,7 @@ def _bad_split(eqn: JaxprEqn, problem: str) -> TypeError:
 
 
 def _check_split(
-    eqn: JaxprEqn,
-    known: Sequence[JaxprEqn],
-    unknown: Sequence[JaxprEqn],
-    unks_out: Sequence[bool],
-    unknown_vars: set[Any],
+    eqn: JaxprEqn, known: list[JaxprEqn], unknown: list[JaxprEqn], unks_out: Sequence[bool], unknown_vars: set[Any]
 ) -> None:
     """Check the equations into which a rule splits one: they bind its outputs, and the known half uses known values.
 

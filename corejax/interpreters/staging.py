@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,15 @@ import numpy as np
 from corejax import tree
 from corejax.base.seams import Signal
 from corejax.core.array import Array, as_array
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive, flat_decomposition
 from corejax.core.trace import Trace, Tracer, escaped, set_contexts, state
 from corejax.interpreters.checks import refuse_leaks
+from corejax.interpreters.debug_info import Debug
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.messages import source_info
-from corejax.rules import Derivation, abstract_eval_rules
+from corejax.rules import Derivation, RuleFn, abstract_eval_rules
 from corejax.settings.config import config
 
 program_staged = Signal("staged programs")  # sent after each recording, with the `Jaxpr`
@@ -69,7 +70,7 @@ class StagingTrace(Trace):
 
     interpreter = "staging"
 
-    def __init__(self, debug: Any = None) -> None:
+    def __init__(self, debug: Debug = None) -> None:
         super().__init__(None, debug)
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
@@ -81,7 +82,7 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return JitTracer(self, aval, var)
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """Record an equation and return tracers for its outputs; abstract evaluation infers their types."""
         invars, avals = [], []
         for x in args:
@@ -120,7 +121,7 @@ class StagingTrace(Trace):
             return Literal(x, aval)
         return self._constant(x, aval)
 
-    def _constant(self, x: Any, aval: ShapedArray) -> Var:
+    def _constant(self, x: object, aval: ShapedArray) -> Var:
         constant = self.constants.get(id(x))
         if isinstance(x, np.ndarray) and constant is not None and x.tobytes() != constant[2].tobytes():
             # The user has modified the array since: keep the earlier value under another key, and add a new constant.
@@ -131,7 +132,7 @@ class StagingTrace(Trace):
             constant = self.constants[id(x)] = (Var(aval), x, value)
         return constant[0]
 
-    def to_jaxpr(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    def to_jaxpr(self, outs: Operands) -> tuple[Jaxpr, list[Any]]:
         """Return the program recorded so far, with `outs` as its outputs, and its constants."""
         outvars = [self.atom(x) for x in outs]
         constvars = [v for v, _, _ in self.constants.values()]
@@ -184,9 +185,7 @@ def _inside(trace: Trace | None, outer: Trace) -> bool:
     return trace is outer
 
 
-def stage(
-    fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug: Any = None
-) -> tuple[Jaxpr, list[Any]]:
+def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, list[Any]]:
     """Record a flat function on abstract arguments.
 
     Returns:
@@ -216,7 +215,9 @@ def stage(
     return jaxpr, consts
 
 
-def _end(trace: StagingTrace, top: Trace, source: Any, scope: tuple[Any, ...], contexts: int, collecting: bool) -> None:
+def _end(
+    trace: StagingTrace, top: Trace, source: object, scope: tuple[object, ...], contexts: int, collecting: bool
+) -> None:
     """Restore the thread's state after a recording; may be called twice."""
     state.trace, state.source, state.scope = top, source, scope
     trace.alive = False
@@ -228,23 +229,23 @@ def _end(trace: StagingTrace, top: Trace, source: Any, scope: tuple[Any, ...], c
         _ = set[Any]()
 
 
-def stage_closed(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug: Any = None) -> ClosedJaxpr:
+def stage_closed(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> ClosedJaxpr:
     """Do as `stage`, and return the program with its constants."""
     return ClosedJaxpr(*stage(fun, in_avals, debug))
 
 
-def _abstract_eval_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+def _abstract_eval_from_decomposition(primitive: Primitive) -> RuleFn | None:
     if primitive.decomposition is None:
         return None
 
-    def rule(*avals: ShapedArray, **params: Any) -> Any:
+    def rule(*avals: ShapedArray, **params: object) -> Any:
         outs = decomposed(primitive, avals, params).out_avals
         return outs if primitive.multiple_results else outs[0]
 
     return rule
 
 
-def decomposed(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
+def decomposed(primitive: Primitive, avals: Avals, params: Params) -> ClosedJaxpr:
     """Return the decomposition of a primitive as a program, for operands of these types."""
     body = flat_decomposition(primitive)
     assert body is not None

@@ -13,21 +13,22 @@ complete, because all equations that use them follow it; they are removed from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corejax.core.avals import ShapedArray, conform, get_aval
+from corejax.core.array import Value
+from corejax.core.avals import Operands, ShapedArray, conform, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.structural import structural
 from corejax.core.trace import state
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
-from corejax.interpreters.jvp import tangent_aval, zeros_of
+from corejax.interpreters.jvp import Tangent, tangent_aval, zeros_of
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.messages.source_info import inside, needed, scope_of
-from corejax.rules import Derivation, transpose_rules
+from corejax.rules import Derivation, RuleFn, transpose_rules
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import check_cotangents
 
@@ -49,19 +50,19 @@ class UndefPrimal:
     def __repr__(self) -> str:
         return f"UndefPrimal({self.aval.str_short()})"
 
-    def _no_value(self, *_: Any, **__: Any) -> Any:
+    def _no_value(self, *_: object, **__: object) -> Any:
         raise NotLinearError(_not_linear(self.aval))
 
     # Conversions to a value, also by NumPy, mean that a rule multiplies two linear operands, say.
     __array__ = __float__ = __int__ = __index__ = __complex__ = __bool__ = __len__ = __iter__ = _no_value
 
 
-def is_undef_primal(x: Any) -> bool:
+def is_undef_primal(x: object) -> bool:
     """Whether `x` marks a linear operand."""
     return type(x) is UndefPrimal
 
 
-def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted: Sequence[Var | None]) -> list[Any]:
+def transpose_tape(eqns: list[JaxprEqn], cotangents: dict[Var, Value], wanted: Sequence[Var | None]) -> list[Tangent]:
     """Walk a tape backward.
 
     Args:
@@ -88,9 +89,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                 if ct is None:
                     continue
             invars = eqn.invars
-            operands = []
-            for x in invars:
-                operands.append(UndefPrimal(x.aval) if type(x) is Var else x)
+            operands = [UndefPrimal(x.aval) if type(x) is Var else x for x in invars]
             rule = table.get(primitive) or transpose_rules.lookup(primitive)
             source = eqn.source_info
             state.source = source if source is None or not scope else inside(scope, source)
@@ -121,13 +120,13 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     return [None if v is None else cotangents.get(v) for v in wanted]
 
 
-def add_cotangent(cotangents: dict[Var, Any], v: Var, ct: Any) -> None:
+def add_cotangent(cotangents: dict[Var, Value], v: Var, ct: Value) -> None:
     """Add a cotangent to that of the same variable."""
     ct = conform(ct, v.aval, cotangent=True)
     cotangents[v] = structural.add(cotangents[v], ct) if v in cotangents else ct
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+def backward_pass(jaxpr: Jaxpr, consts: Operands, args: Operands, cts: Sequence[Tangent]) -> list[Tangent]:
     """Transpose a program with respect to its linear arguments.
 
     Equations that do not depend on a linear argument are evaluated first; the others form a tape, which is walked
@@ -145,7 +144,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update((v, x) for v, x in zip(jaxpr.invars, args, strict=True) if type(x) is not UndefPrimal)
 
-    def read(atom: Any) -> Any:
+    def read(atom: object) -> Any:
         return env.get(atom, atom) if type(atom) is Var else literal_value(atom)
 
     linear = []
@@ -164,7 +163,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
                 )
     finally:
         state.source = previous
-    cotangents: dict[Var, Any] = {}
+    cotangents: dict[Var, Value] = {}
     for v, ct in zip(jaxpr.outvars, cts, strict=True):
         if ct is not None and type(v) is Var and v not in env:
             add_cotangent(cotangents, v, ct)
@@ -209,20 +208,20 @@ def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
 # -- helpers for rules -------------------------------------------------------------------------------------------
 
 
-def zero_cotangent(aval: ShapedArray) -> Any:
+def zero_cotangent(aval: ShapedArray) -> Value:
     """Return zeros of the cotangent type of an aval."""
     return zeros_of(tangent_aval(aval))
 
 
 @transpose_rules.adapt.provide
-def _with_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+def _with_zeros(primitive: Primitive, fn: RuleFn, flags: Mapping[str, object]) -> RuleFn:
     """Pass arrays of zeros to a rule of a primitive with several results that does not accept None."""
     if isinstance(fn, nondifferentiable):
         return refusing_transposition(primitive, fn)
     if flags.get("symbolic_zeros") or not primitive.multiple_results:
         return fn
 
-    def rule(cts: Sequence[Any], /, *operands: Any, **params: Any) -> Any:
+    def rule(cts: Operands, /, *operands: object, **params: object) -> Any:
         if any(ct is None for ct in cts):
             avals = primitive.abstract(tuple(get_aval(x) for x in operands), params)
             cts = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
@@ -231,11 +230,11 @@ def _with_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str
     return rule
 
 
-def _transpose_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+def _transpose_from_decomposition(primitive: Primitive) -> RuleFn | None:
     if primitive.decomposition is None:
         return None
 
-    def rule(ct: Any, /, *operands: Any, **params: Any) -> list[Any]:
+    def rule(ct: Any, /, *operands: Any, **params: object) -> list[Tangent]:
         closed = decomposed(primitive, [get_aval(x) for x in operands], params)
         return backward_pass(closed.jaxpr, closed.consts, operands, ct if primitive.multiple_results else [ct])
 

@@ -88,7 +88,7 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var], checked: _Checked) -> None:
         bound.add(v)
 
 
-def _check_atom(atom: Any, bound: set[Var], used: str) -> ShapedArray:
+def _check_atom(atom: object, bound: set[Var], used: str) -> ShapedArray:
     if not isinstance(atom, Var | Literal):
         raise JaxprTypeError(f"{atom!r}, used {used}, is neither a variable nor a literal")
     if isinstance(atom, Var) and atom not in bound:

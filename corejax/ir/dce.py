@@ -56,7 +56,7 @@ def dce_jaxpr(
     return Jaxpr(jaxpr.constvars, invars, eqns[::-1], outvars, jaxpr.debug_info), used_inputs
 
 
-def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: Any) -> JaxprEqn | None:
+def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: object) -> JaxprEqn | None:
     """Return the equation that a dce rule returned, or None, after checking that it binds the used outputs.
 
     Raises:

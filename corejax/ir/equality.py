@@ -90,7 +90,7 @@ class _Comparison:
                 return False
         return same(a.outvars, b.outvars)
 
-    def _same_params(self, xs: Mapping[str, Any], ys: Mapping[str, Any]) -> bool:
+    def _same_params(self, xs: Mapping[str, object], ys: Mapping[str, object]) -> bool:
         return xs.keys() == ys.keys() and all(self._same_value(value, ys[name]) for name, value in xs.items())
 
     def _same_value(self, x: Any, y: Any) -> bool:
@@ -125,12 +125,12 @@ def _same_list(xs: Any, ys: Any, same: Callable[[Any, Any], bool]) -> bool:
     return len(xs) == len(ys) and all(map(same, xs, ys))
 
 
-def _same_bits(x: Any, y: Any) -> bool:
+def _same_bits(x: object, y: object) -> bool:
     a, b = np.asarray(x), np.asarray(y)
     return a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
-def _same_const(x: Any, y: Any) -> bool:
+def _same_const(x: object, y: object) -> bool:
     if x is y:
         return True
     if isinstance(x, Tracer) or isinstance(y, Tracer) or get_aval(x) is not get_aval(y):

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from corejax.base.plugin_access import required
 from corejax.base.seams import Slot
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.avals import Operands, Params, ShapedArray, get_aval
+from corejax.core.primitive import Primitive
 from corejax.errors import CorejaxError
 from corejax.messages.source_info import Source
 
@@ -23,7 +24,7 @@ class Shown:
 
     __slots__ = ()
 
-    def pretty(self, **options: Any) -> str:
+    def pretty(self, **options: object) -> str:
         """Return the program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
         return printer.get()("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
 
@@ -69,7 +70,7 @@ class Literal:
 
     __slots__ = ("aval", "val")
 
-    def __init__(self, val: Any, aval: ShapedArray | None = None) -> None:
+    def __init__(self, val: object, aval: ShapedArray | None = None) -> None:
         self.val = val
         self.aval = get_aval(val) if aval is None else aval
 
@@ -112,16 +113,16 @@ class JaxprEqn:
 
     def __init__(
         self,
-        primitive: Any,
-        invars: list[Any],
+        primitive: Primitive,
+        invars: Sequence[Atom],
         outvars: list[Var],
-        params: dict[str, Any],
+        params: Params,
         source_info: Source | None = None,
     ) -> None:
         self.primitive = primitive
         self.invars = invars
         self.outvars = outvars
-        self.params = CallParams(params) if "call_jaxpr" in params else params
+        self.params: dict[str, Any] = CallParams(params) if "call_jaxpr" in params else params
         self.source_info = source_info
 
     @property
@@ -138,7 +139,7 @@ class JaxprEqn:
         """The named axes that the equation and the programs in its parameters use and do not bind."""
         return used_axes(self.primitive, self.params)
 
-    def replace(self, **fields: Any) -> JaxprEqn:
+    def replace(self, **fields: object) -> JaxprEqn:
         """Return a copy with some fields replaced."""
         return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)
 
@@ -190,7 +191,7 @@ class Jaxpr(Shown):
             )
         return self._effects
 
-    def replace(self, **fields: Any) -> Jaxpr:
+    def replace(self, **fields: object) -> Jaxpr:
         """Return a copy with some fields replaced."""
         return _with_fields(self, ("constvars", "invars", "eqns", "outvars", "debug_info"), fields)
 
@@ -223,14 +224,14 @@ class ClosedJaxpr(Shown):
 
     __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+    def __init__(self, jaxpr: Jaxpr, consts: Operands = ()) -> None:
         if len(jaxpr.constvars) != len(consts):
             raise ValueError(f"a jaxpr with {len(jaxpr.constvars)} constvars was given {len(consts)} constants")
         self.jaxpr = jaxpr
-        self.consts = list(consts)
+        self.consts: list[Any] = list(consts)
         self.memo: dict[Any, Any] = {}
 
-    def replace(self, **fields: Any) -> ClosedJaxpr:
+    def replace(self, **fields: object) -> ClosedJaxpr:
         """Return a copy with another `jaxpr` or other `consts`."""
         return _with_fields(self, ("jaxpr", "consts"), fields)
 
@@ -260,7 +261,7 @@ class ClosedJaxpr(Shown):
         return self.jaxpr.effects
 
 
-def used_axes(primitive: Any, params: dict[str, Any]) -> frozenset[Any]:
+def used_axes(primitive: Any, params: Params) -> frozenset[Any]:
     """Return the named axes that an application uses: those of a collective, or of a higher-order primitive's programs.
 
     A collective is tagged `"collective"` and has the names in its parameter `axis_name`: a tuple of names, or one. A
@@ -275,13 +276,13 @@ def used_axes(primitive: Any, params: dict[str, Any]) -> frozenset[Any]:
     return used.difference(axis_names_of(params)) if "binds_axes" in tags else used
 
 
-def axis_names_of(params: dict[str, Any]) -> tuple[Any, ...]:
+def axis_names_of(params: Params) -> tuple[Any, ...]:
     """Return the parameter `axis_name` as a tuple of names."""
     name = params["axis_name"]
     return name if isinstance(name, tuple) else (name,)
 
 
-def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
+def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
     """Yield the programs among an equation's parameters, also those inside tuples and lists."""
     for value in params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
@@ -319,7 +320,7 @@ def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(opened, ())
 
 
-def bind_consts(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
+def bind_consts(closed: ClosedJaxpr, values: Operands) -> ClosedJaxpr:
     """Bind the first arguments of a program to values, which become its constants.
 
     Args:
@@ -346,7 +347,7 @@ def bind_consts(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
     return ClosedJaxpr(bound, [*closed.consts, *values])
 
 
-def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | ClosedJaxpr:
+def parse_jaxpr(text: str, consts: Operands | None = None) -> Jaxpr | ClosedJaxpr:
     """Parse the text that `pretty` printed, and type-check the program; a plugin provides the parser.
 
     Args:

@@ -117,7 +117,7 @@ def literal_scalar(literal: Literal) -> Scalar:
 # -- constants --------------------------------------------------------------------
 
 
-def const_text(const: Any) -> str:
+def const_text(const: object) -> str:
     """Return a constant's value as a nested list or, if it is large, as `full(0.0)` or `base64('...')` of its bytes."""
     if isinstance(const, Tracer):
         return opaque_text(const)
@@ -141,7 +141,7 @@ def _nested_list(array: np.ndarray) -> str:
 # -- parameters -------------------------------------------------------------------
 
 
-def opaque_text(value: Any) -> str:
+def opaque_text(value: object) -> str:
     """Return the placeholder for an object without a text; it has no address, so that printing is reproducible."""
     name = getattr(value, "__name__", None)
     return f"<opaque {name if isinstance(name, str) else type(value).__name__}>"

@@ -45,7 +45,7 @@ def api_boundary(fun: F) -> F:
     """
 
     @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         try:
             return fun(*args, **kwargs)
         except frames_left_out():

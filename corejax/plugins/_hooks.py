@@ -15,7 +15,7 @@ from corejax.plugins import hookspecs
 HOOKS = tuple(name for name in dir(hookspecs) if name.startswith("corejax_"))
 
 
-def hooks_of(plugin: Any, name: str) -> Any:
+def hooks_of(plugin: object, name: str) -> Any:
     """Return the hooks of one plugin, to be called as `hooks.corejax_register_rules(kind=kind)`.
 
     A call returns the result of the plugin's implementation, or None if it has none. Each plugin has its own pluggy
@@ -45,7 +45,7 @@ def hooks_of(plugin: Any, name: str) -> Any:
     return manager.hook
 
 
-def _check_class(plugin: type, functions: Sequence[Any]) -> None:
+def _check_class(plugin: type, functions: Sequence[object]) -> None:
     """Raise PluginError if a plugin is a class with hooks that are methods; they need an instance."""
     for function in functions:
         if inspect.isfunction(function) and next(iter(inspect.signature(function).parameters), "") == "self":
@@ -77,7 +77,7 @@ def _check_version(manager: pluggy.PluginManager) -> None:
         )
 
 
-def _check_marks(plugin: Any, manager: pluggy.PluginManager) -> None:
+def _check_marks(plugin: object, manager: pluggy.PluginManager) -> None:
     """Raise PluginError if a function has a hook's name but no `hookimpl` mark, or if there are no hooks."""
     for name in HOOKS:
         if inspect.isroutine(getattr(plugin, name, None)) and manager.parse_hookimpl_opts(plugin, name) is None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NamedTuple
 
 _POLL = 0.005  # seconds between two looks at the owner's frame
@@ -51,9 +51,7 @@ class LoadLock:
                     return self
             time.sleep(_POLL)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         me = threading.get_ident()
         with self._guard:
             last = max((i for i, holder in enumerate(self._holders) if holder.thread == me), default=None)

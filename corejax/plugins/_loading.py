@@ -57,7 +57,7 @@ class Loader:
                 _undo_interrupted(*record.contributions)
                 record.hook, record.status = None, "found"
 
-    def run(self, record: PluginRecord, action: Callable[[], Any], late: str = "") -> bool:
+    def run(self, record: PluginRecord, action: Callable[[], object], late: str = "") -> bool:
         """Run a plugin's code with the lock held, and return True if it succeeded.
 
         If it fails, its registrations are undone and the fault is recorded. The whole plugin then fails, unless `late`
@@ -86,7 +86,7 @@ class Loader:
             return False
         return True
 
-    def run_once(self, record: PluginRecord, what: Any, action: Callable[[], Any], late: str = "") -> bool:
+    def run_once(self, record: PluginRecord, what: object, action: Callable[[], object], late: str = "") -> bool:
         """Run a plugin's code unless its key `what` is in `record.done`; return True if it ran."""
         if what in record.done:
             return False

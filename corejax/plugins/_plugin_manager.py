@@ -104,7 +104,7 @@ class PluginManager:
         self._loader.load(record)
         self._done.clear()
 
-    def register(self, plugin: Any, name: str, version: str | None = None) -> PluginRecord:
+    def register(self, plugin: object, name: str, version: str | None = None) -> PluginRecord:
         """Add a plugin object without an entry point (in tests and notebooks).
 
         Raises:
@@ -343,7 +343,7 @@ class PluginManager:
             raise PluginError(message) from fault
         return imported[0]
 
-    def add_cli_commands(self, group: Any) -> None:
+    def add_cli_commands(self, group: object) -> None:
         """Let every plugin add its commands to a click group."""
         with self._loader.lock:
             for record in self._loaded_records():

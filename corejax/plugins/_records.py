@@ -73,7 +73,7 @@ class PluginRecord:
         return cls(entry.name, entry.value, *_name_and_version(entry), entry_point=entry)
 
     @classmethod
-    def of_object(cls, plugin: Any, name: str, version: str | None) -> PluginRecord:
+    def of_object(cls, plugin: object, name: str, version: str | None) -> PluginRecord:
         """Make the record of a plugin object without an entry point."""
         owner = plugin if isinstance(plugin, ModuleType | type) else type(plugin)
         module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__

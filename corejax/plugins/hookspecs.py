@@ -133,7 +133,7 @@ def corejax_provide_checks() -> Mapping[str, str]:  # type: ignore[empty-body]
 
 
 @hookspec(firstresult=True)
-def corejax_add_cli_commands(group: Any) -> None:
+def corejax_add_cli_commands(group: object) -> None:
     """Add commands to the `corejax` command. Called for `corejax --help` and for commands that are not built in.
 
     Args:

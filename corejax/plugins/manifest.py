@@ -112,7 +112,7 @@ class Manifest:
 _hints: Callable[[type], dict[str, Any]] = functools.cache(get_type_hints)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: object, hint: object) -> bool:
     """Return True if a value from JSON fits a type annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is list:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corejax.base.provenance import Provenance
-from corejax.core.avals import ShapedArray
+from corejax.core.avals import Dims, Operands, Params, ShapedArray
 from corejax.core.primitive import Primitive
 from corejax.core.trace import set_current_trace
 from corejax.interpreters.host_programs import eval_jaxpr_on_host
@@ -28,6 +28,7 @@ from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_clo
 from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
 from corejax.programs.recomputation import Policy, Recomputed, find_recomputation, recompute_rules
 from corejax.rules import (
+    RuleFn,
     abstract_eval_rules,
     impl_rules,
     jvp_rules,
@@ -39,9 +40,6 @@ from corejax.rules import (
 )
 
 __corejax_registers_for_caller__ = True
-
-Params = dict[str, Any]
-Positions = Sequence[int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class CallChange:
 
     kind: str
     program: ClosedJaxpr
-    operands: Positions
+    operands: Dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +84,12 @@ class _Call:
             f"{self.param!r} holds a program (a ClosedJaxpr): {problem}"
         )
 
-    def params(self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params) -> Params:
+    def params(self, kind: str, program: ClosedJaxpr, operands: Dims, params: Params) -> Params:
         """Return the parameters for the call of another program."""
         changed = {} if self.update is None else self.update(CallChange(kind, program, operands), params)
         return {**params, **changed, self.param: program}
 
-    def apply(
-        self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params, values: Sequence[Any]
-    ) -> list[Any]:
+    def apply(self, kind: str, program: ClosedJaxpr, operands: Dims, params: Params, values: Operands) -> list[Any]:
         """Call another program or bind its equations in place; skip a program without outputs and effects."""
         if not _runs(program):
             return []
@@ -114,11 +110,11 @@ def _runs(program: ClosedJaxpr) -> bool:
 # -- the rule of each kind, of a declaration -------------------------------------------------------------------
 
 
-def _impl(call: _Call, /, *operands: Any, **params: Any) -> list[Any]:
+def _impl(call: _Call, /, *operands: object, **params: object) -> list[Any]:
     return eval_jaxpr_on_host(call.program(params), operands)
 
 
-def _abstract_eval(call: _Call, /, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+def _abstract_eval(call: _Call, /, *avals: ShapedArray, **params: object) -> list[ShapedArray]:
     program = call.program(params)
     expected = program.in_avals
     if len(avals) != len(expected):
@@ -135,7 +131,7 @@ def _shown(call: _Call, params: Params) -> str:
     return call.primitive.name + (f" of {name!r}" if isinstance(name, str) else "")
 
 
-def _jvp(call: _Call, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
+def _jvp(call: _Call, primals: Operands, tangents: Operands, /, **params: object) -> Any:
     nonzeros = [t is not None for t in tangents]
     pushed, nonzeros_out = jvp_jaxpr(call.program(params), nonzeros)
     places = range(len(primals))
@@ -145,12 +141,12 @@ def _jvp(call: _Call, primals: Sequence[Any], tangents: Sequence[Any], /, **para
     return outs[:count], spread_list(nonzeros_out, outs[count:])
 
 
-def _vmap(call: _Call, axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> Any:
+def _vmap(call: _Call, axis_size: int, vals: Operands, dims: Dims, /, **params: object) -> Any:
     batched, dims_out = batch_jaxpr(call.program(params), axis_size, dims)
     return call.apply("vmap", batched, [*range(len(vals))], params, vals), dims_out
 
 
-def _partial_eval(call: _Call, trace: Any, args: Sequence[Any], /, **params: Any) -> list[Any]:
+def _partial_eval(call: _Call, trace: Any, args: Sequence[Any], /, **params: object) -> list[Any]:
     """Call the known half, and record a call of the unknown half.
 
     Outputs of the known half that are its operands, such as weights saved for the backward pass, bypass the call, which
@@ -191,7 +187,7 @@ def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) ->
     return known_eqn if _runs(smaller) else None, unknown_eqn if _runs(unknown) else None, unknowns_out, residuals
 
 
-def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
+def _transpose(call: _Call, cts: Operands, /, *operands: object, **params: object) -> list[Any]:
     linear = [is_undef_primal(x) for x in operands]
     pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
     residuals = [x for x in operands if not is_undef_primal(x)]
@@ -225,7 +221,7 @@ def _recompute(call: _Call, policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
     return whole, eqn.replace(invars=[*saved, *eqn.invars], params=params), saved
 
 
-def _translation(call: _Call, ctx: Any, in_avals: Any, in_vals: Sequence[Any], /, **params: Any) -> list[Any]:
+def _translation(call: _Call, ctx: Any, in_avals: object, in_vals: Sequence[Any], /, **params: object) -> list[Any]:
     program = call.program(params)
     if "xla_translation" in call.inline:
         return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
@@ -309,11 +305,11 @@ def defcall(
         registry.register(primitive, rule, **flags)
 
 
-def _bound(of_call: Callable[..., Any], call: _Call) -> Callable[..., Any]:
+def _bound(of_call: Callable[..., object], call: _Call) -> RuleFn:
     """Return the rule of one declaration."""
 
     @functools.wraps(of_call)
-    def rule(*args: Any, **params: Any) -> Any:
+    def rule(*args: object, **params: object) -> Any:
         return of_call(call, *args, **params)
 
     parameters = list(inspect.signature(of_call).parameters.values())[1:]

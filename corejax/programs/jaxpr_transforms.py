@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from corejax.core.array import Value
+from corejax.core.avals import Dims, Operands
 from corejax.core.trace import state
 from corejax.errors import NotLinearError
 from corejax.interpreters.batching import INHERITED, batch_flat, mapped_axis, move_batch_axis, unmapped_aval
@@ -29,10 +31,11 @@ from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, variabl
 from corejax.settings.config import config
 
 Flags = Sequence[bool]
+WithFlags = tuple[ClosedJaxpr, list[bool]]
 T = TypeVar("T")
 
 
-def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+def memoised(closed: ClosedJaxpr, key: tuple[object, ...], make: Callable[[], T]) -> T:
     """Return the result of `make()`, cached on the program.
 
     Args:
@@ -53,7 +56,7 @@ def broadcast_flag(value: bool | Flags, count: int) -> tuple[bool, ...]:
     return (value,) * count if isinstance(value, bool) else tuple(value)
 
 
-def check_length(name: str, items: Sequence[T], values: Sequence[Any], what: str = "arguments") -> tuple[T, ...]:
+def check_length(name: str, items: Sequence[T], values: Operands, what: str = "arguments") -> tuple[T, ...]:
     """Return `items` as a tuple after checking that it has one item for each of a program's arguments or outputs.
 
     Raises:
@@ -73,9 +76,7 @@ def with_used_consts(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(opened, [c for _, c in pairs])
 
 
-def jvp_jaxpr(
-    closed: ClosedJaxpr, nonzeros: Flags, instantiate: bool | Flags = False
-) -> tuple[ClosedJaxpr, list[bool]]:
+def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: Flags, instantiate: bool | Flags = False) -> WithFlags:
     """Return the program that pushes tangents forward.
 
     Args:
@@ -90,10 +91,10 @@ def jvp_jaxpr(
     nonzeros = check_length("jvp_jaxpr: nonzeros", nonzeros, closed.in_avals)
     make_real = broadcast_flag(instantiate, len(closed.out_avals))
 
-    def make() -> tuple[ClosedJaxpr, list[bool]]:
+    def make() -> WithFlags:
         nonzeros_out: list[bool] = []
 
-        def flat(*args: Any) -> list[Any]:
+        def flat(*args: object) -> list[Any]:
             primals, rest = split_list(args, [len(nonzeros)])
             tangents = spread_list(nonzeros, rest)
             outs, tangents_out = jvp_flat(jaxpr_as_fun(closed), primals, tangents, closed.jaxpr.debug_info)
@@ -113,10 +114,10 @@ def jvp_jaxpr(
 def batch_jaxpr(
     closed: ClosedJaxpr,
     axis_size: int,
-    dims_in: Sequence[int | None],
+    dims_in: Dims,
     instantiate: bool | Flags = False,
     *,
-    axis_name: Any = INHERITED,
+    axis_name: object = INHERITED,
 ) -> tuple[ClosedJaxpr, list[int | None]]:
     """Return the program over a batch.
 
@@ -140,7 +141,7 @@ def batch_jaxpr(
     def make() -> tuple[ClosedJaxpr, list[int | None]]:
         dims_out: list[int | None] = []
 
-        def flat(*args: Any) -> list[Any]:
+        def flat(*args: object) -> list[Any]:
             outs, dims = batch_flat(jaxpr_as_fun(closed), axis_size, args, dims_in, axis, closed.jaxpr.debug_info)
             moved = []
             for x, d, real in zip(outs, dims, make_real, strict=True):
@@ -155,7 +156,7 @@ def batch_jaxpr(
     return memoised(closed, ("batch", axis_size, dims_in, make_real, axis), make)
 
 
-def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> tuple[ClosedJaxpr, list[bool]]:
+def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> WithFlags:
     """Return the program that pulls cotangents back.
 
     Args:
@@ -171,10 +172,10 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
     linear = check_length("transpose_jaxpr: linear", linear, closed.in_avals)
     nonzero_cts = check_length("transpose_jaxpr: nonzero_cts", nonzero_cts, closed.out_avals, "outputs")
 
-    def make() -> tuple[ClosedJaxpr, list[bool]]:
+    def make() -> WithFlags:
         nonzeros_out: list[bool] = []
 
-        def flat(*args: Any) -> list[Any]:
+        def flat(*args: Any) -> list[Value]:
             res, nonzero = split_list(args, [len(res_avals)])
             operands = merge_lists(linear, res, map(UndefPrimal, linear_avals))
             cts = spread_list(nonzero_cts, nonzero)
@@ -199,9 +200,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
     return memoised(closed, ("transpose", linear, nonzero_cts), make)
 
 
-def dce_jaxpr(
-    closed: ClosedJaxpr, used_outputs: Flags, instantiate: bool | Flags = False
-) -> tuple[ClosedJaxpr, list[bool]]:
+def dce_jaxpr(closed: ClosedJaxpr, used_outputs: Flags, instantiate: bool | Flags = False) -> WithFlags:
     """Drop everything that the used outputs do not need; keep equations with effects.
 
     Args:
@@ -215,19 +214,19 @@ def dce_jaxpr(
     used_outputs = check_length("dce_jaxpr: used_outputs", used_outputs, closed.out_avals, "outputs")
     keep = broadcast_flag(instantiate, len(closed.in_avals))
 
-    def make() -> tuple[ClosedJaxpr, list[bool]]:
+    def make() -> WithFlags:
         new, used_inputs = dce_open_jaxpr(closed.jaxpr, used_outputs, keep)
         return with_used_consts(closed, new), used_inputs
 
     return memoised(closed, ("dce", used_outputs, keep), make)
 
 
-def inline_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def inline_closed(closed: ClosedJaxpr, args: Operands) -> list[Any]:
     """Bind a program's equations in place, instead of calling the program."""
     return eval_jaxpr(closed.jaxpr, closed.consts, args)
 
 
-def inline_equations(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[JaxprEqn], list[Any]]:
+def inline_equations(closed: ClosedJaxpr, operands: Operands) -> tuple[list[JaxprEqn], list[Any]]:
     """Return a program's equations on other operands, for rules of `partial_eval_jaxpr`, which return equations.
 
     Args:

@@ -70,7 +70,7 @@ def partial_eval_jaxpr(
     return memoised(closed, ("partial_eval", unknowns, make_unknown, policy), make)
 
 
-def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> list[Var]:
+def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[object], bound: set[Any]) -> list[Var]:
     """Return the free variables of equations and outputs, in the order of their first use."""
     free: dict[Var, None] = {}
     bound = set(bound)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from corejax.base.seams import Slot
+from corejax.core.primitive import Primitive
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from corejax.rules import OptionalRules
 
@@ -16,11 +17,11 @@ from corejax.rules import OptionalRules
 class Policy(Protocol):
     """`policy(primitive, *avals_in, **params) -> bool`: whether outputs of such an equation may be saved."""
 
-    def __call__(self, primitive: Any, /, *avals: Any, **params: Any) -> bool:
+    def __call__(self, primitive: Primitive, /, *avals: Any, **params: Any) -> bool:
         """Return True if they may be saved; equal hashable policies share cached results."""
 
 
-def keep_all(primitive: Any, /, *avals: Any, **params: Any) -> bool:
+def keep_all(primitive: Primitive, /, *avals: Any, **params: Any) -> bool:
     """Return True: the policy that allows to save everything."""
     return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
@@ -12,7 +12,22 @@ from corejax.rules._messages import duplicate_rule
 
 __corejax_registers_for_caller__ = True
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Register(Protocol):
+    """The method `register` of a registry: it returns the rule, or a decorator if it is called without one."""
+
+    @overload
+    def __call__(self, primitive: Primitive, rule: F, **options: object) -> F: ...
+    @overload
+    def __call__(self, primitive: Primitive, **options: object) -> Callable[[F], F]: ...
+    def __get__(self, registry: object, kind: type | None = None) -> Register: ...
+
+
+def registering(method: Callable[..., object]) -> Register:
+    """Give a method the type `Register`."""
+    return cast("Register", method)
 
 
 class OptionalRules(Table[Primitive, Callable[..., Any]]):
@@ -32,12 +47,8 @@ class OptionalRules(Table[Primitive, Callable[..., Any]]):
         self.kind = kind
         optional_rules[kind] = self
 
-    @overload
-    def register(self, key: Primitive, value: _F, *, override: bool = False, provenance: Any = None) -> _F: ...
-    @overload
-    def register(self, key: Primitive, *, override: bool = False, provenance: Any = None) -> Callable[[_F], _F]: ...
-
-    def register(
+    @registering
+    def register(  # type: ignore[override]  # a table's method returns nothing
         self, key: Any, value: Any = None, *, override: bool = False, provenance: Provenance | None = None
     ) -> Any:
         """Register a rule for a primitive; without a rule, return a decorator.

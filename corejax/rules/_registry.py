@@ -13,7 +13,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple
 
 from corejax import observe
 from corejax.base.plugin_access import plugin_access
@@ -24,13 +24,13 @@ from corejax.core.primitive import Primitive, define_rules
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.messages import source_info
 from corejax.rules import _messages
+from corejax.rules._optional import registering
 from corejax.rules.derivation import Derivation, Derivations
 from corejax.settings.config import config
 
 __corejax_registers_for_caller__ = True
 
 RuleFn = Callable[..., Any]
-_F = TypeVar("_F", bound=RuleFn)
 
 
 class Rule(NamedTuple):
@@ -110,11 +110,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
 
     # -- written rules -------------------------------------------------------------------------------------------------
 
-    @overload
-    def register(self, primitive: Primitive, rule: _F, **options: Any) -> _F: ...
-    @overload
-    def register(self, primitive: Primitive, **options: Any) -> Callable[[_F], _F]: ...
-
+    @registering
     def register(
         self,
         primitive: Primitive,
@@ -159,7 +155,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
     def _deferred(self, primitive: Primitive) -> RuleFn:
         """Return a stand-in for the rule that a derivation makes at first use, once its plugin is loaded."""
 
-        def rule(*args: Any, **params: Any) -> Any:
+        def rule(*args: object, **params: object) -> Any:
             return self.lookup(primitive)(*args, **params)
 
         rule.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
@@ -204,7 +200,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             self._derived.pop(primitive, None)
         self.changed.send(primitive)
 
-    def _adapted(self, primitive: Primitive, fn: RuleFn, flags: Mapping[str, Any]) -> RuleFn:
+    def _adapted(self, primitive: Primitive, fn: RuleFn, flags: Mapping[str, object]) -> RuleFn:
         adapt = self.adapt.value
         return fn if adapt is None else adapt(primitive, fn, flags)
 
@@ -354,7 +350,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
     def _with_warning(self, primitive: Primitive, derivation: Derivation, ready: RuleFn) -> RuleFn:
         """Wrap a slow rule so that its first run warns."""
 
-        def rule(*args: Any, **params: Any) -> Any:
+        def rule(*args: object, **params: object) -> Any:
             if primitive not in self._warned:
                 source_info.warn_user(_messages.slow_rule(self, primitive, derivation), DerivedRuleWarning)
                 self._warned.add(primitive)
@@ -388,7 +384,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
     def __contains__(self, primitive: object) -> bool:
         return primitive in self._ready
 
-    def get(self, primitive: Primitive, default: Any = None) -> Any:
+    def get(self, primitive: Primitive, default: object = None) -> Any:
         """Return the rule, or `default` if it is missing."""
         rule = self.find(primitive)
         return default if rule is None else rule
@@ -436,7 +432,7 @@ def reporting(
     step = observe.Step(primitive, None, kind, platform, registered)
 
     @functools.wraps(rule)
-    def reported(*args: Any, **params: Any) -> Any:
+    def reported(*args: object, **params: object) -> Any:
         return observe.run_step(step, rule, args, params)
 
     return reported
@@ -448,7 +444,7 @@ class _ReportingTable(dict[Primitive, RuleFn]):
     def __init__(self, registry: RuleRegistry) -> None:
         self._registry = registry
 
-    def get(self, primitive: Primitive, default: Any = None) -> Any:
+    def get(self, primitive: Primitive, default: object = None) -> Any:
         return self[primitive] if primitive in self._registry._ready else default
 
     def __getitem__(self, primitive: Primitive) -> RuleFn:

@@ -6,13 +6,13 @@ of the primitive's rule, and it never keeps user functions or programs alive. `P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from corejax import dtypes
 from corejax.base.seams import Signal
 from corejax.base.texts import described, one_line
-from corejax.core.avals import ShapedArray
+from corejax.core.avals import Avals, Params, ShapedArray
 from corejax.core.primitive import Primitive, infer_types
 from corejax.core.trace import Tracer
 from corejax.messages import source_info
@@ -26,9 +26,7 @@ _MEMO_LIMIT = 8192  # number of entries at which the memo of a primitive is clea
 types_changed = Signal("abstract-eval rules")
 
 
-def promised(
-    primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
-) -> tuple[ShapedArray, ...] | None:
+def promised(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Params) -> tuple[ShapedArray, ...] | None:
     """Do as `Primitive.abstract`, but return None if the primitive has no abstract-eval rule, also no derived one."""
     if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:
         return primitive.abstract(avals, params)
@@ -36,9 +34,7 @@ def promised(
 
 
 @infer_types.provide
-def _infer_types(
-    primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
-) -> tuple[ShapedArray, ...]:
+def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Params) -> tuple[ShapedArray, ...]:
     """Run the abstract-eval rule, check its result, and memoise the types.
 
     Raises:
@@ -74,7 +70,7 @@ def _infer_types(
     return outs
 
 
-def _check_hashable(primitive: Primitive, params: dict[str, Any]) -> None:
+def _check_hashable(primitive: Primitive, params: Params) -> None:
     for name, value in params.items():
         try:
             hash(value)
@@ -86,7 +82,7 @@ def _check_hashable(primitive: Primitive, params: dict[str, Any]) -> None:
             ) from None
 
 
-def _holds_function(values: Iterable[Any]) -> bool:
+def _holds_function(values: Iterable[object]) -> bool:
     """Whether parameters contain functions or objects compared by identity, which a memo must not keep alive.
 
     Programs are parameters of higher-order primitives, which are not memoised at all.
@@ -100,7 +96,7 @@ def _holds_function(values: Iterable[Any]) -> bool:
     return False
 
 
-def _refuse_extended(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
+def _refuse_extended(primitive: Primitive, avals: Avals) -> None:
     """Raise TypeError if a type has an extended dtype that the primitive cannot handle."""
     extended = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
     if extended is None or primitive.decomposition is not None or primitive in physical_rules:

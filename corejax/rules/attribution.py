@@ -14,6 +14,7 @@ from corejax.core.primitive import Primitive, failed
 from corejax.errors import ConcretizationTypeError, CorejaxError, NonConcreteBooleanIndexError, NotLinearError
 from corejax.messages import source_info
 from corejax.messages.marks import is_noted, mark
+from corejax.messages.source_info import Source
 from corejax.rules import Rule, RuleRegistry, impl_rules, registries
 
 _OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
@@ -21,7 +22,7 @@ _OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 
 @failed.connect
 def attribute_to_rule(
-    error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
+    error: BaseException, primitive: Primitive, source: Source | None = None, kind: str | None = None
 ) -> None:
     """Add a note to an exception that says which of the primitive's rules raised it, unless it has a note.
 
@@ -52,9 +53,7 @@ def _name_function(error: TypeError | ValueError) -> None:
         error.args = (f"{name}: {error.args[0]}",)
 
 
-def note_origin(
-    error: BaseException, primitive: Primitive, what: str, source: source_info.Source | None = None
-) -> None:
+def note_origin(error: BaseException, primitive: Primitive, what: str, source: Source | None = None) -> None:
     """Add a note to an exception that a user's function raised, which a primitive called.
 
     Args:
@@ -69,7 +68,7 @@ def note_origin(
 
 
 def _note(
-    error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object,
+    error: BaseException, primitive: Primitive, source: Source | None, what: str, origin: object,
     kind: str | None = None,
 ) -> None:  # fmt: skip
     mark(error, primitive, kind)
@@ -83,7 +82,7 @@ def _note(
 
 
 def _attribute_call_or_body(
-    error: BaseException, primitive: Primitive, source: source_info.Source | None, candidates: list[RuleRegistry]
+    error: BaseException, primitive: Primitive, source: Source | None, candidates: list[RuleRegistry]
 ) -> None:
     """Add a note if a rule does not accept the arguments, or if a decomposition or a plugin's derivation raised."""
     if isinstance(error, TypeError):

@@ -6,16 +6,17 @@ of correct results compare objects by identity; text is formatted only for error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.avals import Avals, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, state
 from corejax.dtypes import is_inexact
 from corejax.messages import source_info
 from corejax.messages.marks import mark
-from corejax.rules import RuleRegistry, jvp_rules, transpose_rules, vmap_rules
+from corejax.messages.source_info import Source
+from corejax.rules import RuleFn, RuleRegistry, jvp_rules, transpose_rules, vmap_rules
 from corejax.rules.attribution import attribute_to_rule
 
 _SEQUENCE = (list, tuple)
@@ -24,10 +25,10 @@ _SEQUENCE = (list, tuple)
 def run_rule(
     registry: RuleRegistry,
     primitive: Primitive,
-    rule: Callable[..., Any],
+    rule: RuleFn,
     below: Trace | None,
-    operands: Sequence[Any],
-    params: dict[str, Any],
+    operands: Operands,
+    params: Params,
     paired: bool = False,
 ) -> Any:
     """Return `rule(*operands, **params)` with the trace `below` on top; an exception gets a note that names the rule.
@@ -50,7 +51,7 @@ def run_rule(
 
 
 def each_result(
-    registry: RuleRegistry, primitive: Primitive, outs: Any, second: Any, types: Sequence[ShapedArray] | None
+    registry: RuleRegistry, primitive: Primitive, outs: object, second: object, types: Avals | None
 ) -> Iterable[tuple[Any, Any, ShapedArray | None]]:
     """Return each result of a JVP or vmap rule, its tangent or batching dimension, and its inferred type or None.
 
@@ -64,9 +65,7 @@ def each_result(
     return zip(outs, second, types or (None,) * len(outs), strict=True)
 
 
-def mismatch(
-    registry: RuleRegistry, primitive: Primitive, problem: str, source: source_info.Source | None = None
-) -> TypeError:
+def mismatch(registry: RuleRegistry, primitive: Primitive, problem: str, source: Source | None = None) -> TypeError:
     """Return the error for a rule with a wrong result, for interpreters to raise.
 
     Args:
@@ -87,7 +86,7 @@ def mismatch(
     return error
 
 
-def shown(x: Any) -> str:
+def shown(x: object) -> str:
     """Describe a value in a few words, by its type if it is an array."""
     if x is None:
         return "None"
@@ -100,7 +99,7 @@ def shown(x: Any) -> str:
         return f"{text if len(text) < 40 else text[:37] + '...'} of type {type(x).__name__}"
 
 
-def fits(x: Any, aval: ShapedArray) -> bool:
+def fits(x: object, aval: ShapedArray) -> bool:
     """Return whether a value has the shape and dtype of `aval`."""
     try:
         actual = get_aval(x)
@@ -109,7 +108,7 @@ def fits(x: Any, aval: ShapedArray) -> bool:
     return actual.shape == aval.shape and actual.dtype == aval.dtype
 
 
-def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> NoReturn:
+def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: object) -> NoReturn:
     """Raise the error for a JVP or vmap rule that does not return a pair, or a pair of lists.
 
     Raises:
@@ -125,7 +124,7 @@ def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> N
     raise mismatch(registry, primitive, f"a pair of {shown(out)} and {shown(extra)} instead of {pair}")
 
 
-def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types: Sequence[ShapedArray]) -> list[Any]:
+def check_results(registry: RuleRegistry, primitive: Primitive, outs: object, types: Avals) -> list[Any]:
     """Return the results of a rule as a list after checking their number and types.
 
     Raises:
@@ -138,7 +137,7 @@ def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types
     return list(outs)
 
 
-def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: ShapedArray, how: str = "") -> None:
+def check_result(registry: RuleRegistry, primitive: Primitive, out: object, aval: ShapedArray, how: str = "") -> None:
     """Check that a result of a rule has the shape and dtype of `aval`; `how` describes the result in the message.
 
     Raises:
@@ -150,7 +149,7 @@ def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: S
         raise mismatch(registry, primitive, problem)
 
 
-def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
+def check_tangent(primitive: Primitive, out: object, tangent: object) -> None:
     """Check that a tangent that a JVP rule returned has the shape and dtype of its result.
 
     Raises:
@@ -170,7 +169,7 @@ def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
         raise mismatch(jvp_rules, primitive, problem)
 
 
-def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> NoReturn:
+def refuse_batch(primitive: Primitive, axis_size: int, out: object, dim: object) -> NoReturn:
     """Raise the error for a vmap rule with a result that has no axis of length `axis_size` at `dim`.
 
     Raises:
@@ -180,7 +179,7 @@ def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> No
     raise mismatch(vmap_rules, primitive, f"{problem}; axes count from 0")
 
 
-def check_cotangents(primitive: Primitive, cts_in: Any, avals: Sequence[ShapedArray | None]) -> None:
+def check_cotangents(primitive: Primitive, cts_in: object, avals: Sequence[ShapedArray | None]) -> None:
     """Check that a transpose rule returns, for each operand, None or a cotangent of type `avals[i]`.
 
     Raises:

@@ -44,7 +44,7 @@ class Exact:
 
     __slots__ = ("key", "value")
 
-    def __init__(self, value: Any, key: Any) -> None:
+    def __init__(self, value: object, key: object) -> None:
         self.value, self.key = value, key
 
     def __eq__(self, other: object) -> bool:
@@ -57,14 +57,14 @@ class Exact:
         return repr(self.value)
 
 
-def exact(value: Any) -> Any:
+def exact(value: object) -> Any:
     """Return a value for the key of a cache: an `Exact` for inexact numbers, tuples and frozensets, else `value`."""
     return (
         Exact(value, _content(value)) if isinstance(value, float | complex | np.inexact | tuple | frozenset) else value
     )
 
 
-def _content(value: Any) -> Any:
+def _content(value: object) -> Any:
     kind = type(value)
     if isinstance(value, float | complex | np.inexact):
         return kind, np.asarray(value).tobytes()

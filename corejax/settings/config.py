@@ -27,7 +27,7 @@ _FLAG_PREFIX = "corejax_"  # prefix of flags on the command line
 _FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
-def _flag(text: Any) -> bool:
+def _flag(text: object) -> bool:
     try:
         return _FLAGS[str(text).strip().lower()]
     except KeyError:
@@ -44,7 +44,7 @@ def _bytes(value: Any) -> int:
 def _name(expected: str, empty: str | None) -> Callable[[Any], str | None]:
     """Return a parser of names, which converts None and blank text to `empty`; `expected` begins its message."""
 
-    def parse(value: Any) -> str | None:
+    def parse(value: object) -> str | None:
         if value is not None and not isinstance(value, str):
             raise ValueError(f"{expected} got {value!r}")
         return (value or "").strip() or empty
@@ -52,10 +52,10 @@ def _name(expected: str, empty: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
-def _one_of(name: str, *choices: Any, convert: Callable[[Any], Any] = str) -> Callable[[Any], Any]:
+def _one_of(name: str, *choices: object, convert: Callable[[Any], object] = str) -> Callable[[Any], Any]:
     """Return a parser that applies `convert` and checks that the result is one of `choices`."""
 
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> Any:
         converted = convert(value)
         if converted not in choices:
             raise ValueError(f"{name} must be {', '.join(map(str, choices[:-1]))} or {choices[-1]}, got {value!r}")
@@ -64,7 +64,7 @@ def _one_of(name: str, *choices: Any, convert: Callable[[Any], Any] = str) -> Ca
     return parse
 
 
-def _overrides(value: Any) -> bool | str:
+def _overrides(value: object) -> bool | str:
     """Parse `rule_overrides`: True, False, or the text of a `Selection` with sorted words, `"-other,acme"`."""
     words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
     if len(words) > 1 or (words and words[0].lower() not in _FLAGS):
@@ -126,7 +126,7 @@ _JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def _own_name(name: str, value: Any) -> tuple[str, Any]:
+def _own_name(name: str, value: object) -> tuple[str, Any]:
     """Convert JAX's name of a setting, with or without the prefix `jax_`, and its value to the setting's own."""
     name = name.removeprefix("jax_")
     own, convert = _JAX_NAMES.get(name, (name, None))
@@ -229,8 +229,8 @@ class Config:
     def add_setting(
         self,
         name: str,
-        default: Any,
-        parser: Callable[[Any], Any] = lambda value: value,
+        default: object,
+        parser: Callable[[Any], object] = lambda value: value,
         traced: bool = False,
         *,
         by: Provenance | None = None,
@@ -261,7 +261,7 @@ class Config:
         if traced and name not in self.trace_settings:
             self.__dict__["trace_settings"] = (*self.trace_settings, name)
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, value: object) -> None:
         """Set one setting for the whole process.
 
         Raises:
@@ -314,7 +314,7 @@ class Config:
         """
         return getattr(self, name)
 
-    def _undo(self, name: str, earlier: Any, updated: Any) -> None:
+    def _undo(self, name: str, earlier: object, updated: object) -> None:
         """Undo an update, unless the setting was changed again afterwards."""
         if self.__dict__.get(name) is updated and name in self._settings:
             self.__dict__[name] = earlier
@@ -335,7 +335,7 @@ class Config:
         self.__dict__.update(values)
         self.changed.send()
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self.update(name, value)
 
     def config_with_absl(self) -> None:
@@ -375,7 +375,7 @@ class Config:
             if name.startswith(_FLAG_PREFIX) and flags.FLAGS[name].present:
                 self.update(name.removeprefix(_FLAG_PREFIX), flags.FLAGS[name].value)
 
-    def override(self, **settings: Any) -> Override:
+    def override(self, **settings: object) -> Override:
         """Change settings for a `with` block or, as a decorator, for a function (process-wide, like `update`)."""
         return Override(self, dict(_own_name(name, value) for name, value in settings.items()))
 

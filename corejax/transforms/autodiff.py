@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import dtypes, tree
-from corejax.core.array import as_array
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.array import Value, as_array
+from corejax.core.avals import Avals, Operands, ShapedArray, get_aval
 from corejax.core.trace import in_scope
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import as_tangent, jvp_flat
@@ -26,6 +26,7 @@ from corejax.messages.source_info import JVP, TRANSPOSE
 from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import (
     FlatFunction,
+    Names,
     abstractified,
     arg_names,
     check_arguments,
@@ -37,7 +38,7 @@ from corejax.transforms.flattening import (
 
 
 @api_boundary
-def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+def jvp(fun: Callable[..., object], primals: Operands, tangents: Operands, has_aux: bool = False) -> Any:
     """Compute a Jacobian-vector product: `f(x)` and the derivative of `f` at `x` along a tangent.
 
     Args:
@@ -76,7 +77,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     return _results(flat, outs, tree.tree_unflatten(flat.out_tree, shown))
 
 
-def _results(flat: FlatFunction, outs: Sequence[Any], derivative: Any) -> tuple[Any, ...]:
+def _results(flat: FlatFunction, outs: Operands, derivative: object) -> tuple[Any, ...]:
     """Return `(out, derivative)`, or `(out, derivative, aux)`."""
     n = flat.num_out
     out = tree.tree_unflatten(flat.out_tree, [as_array(x) for x in outs[:n]])
@@ -84,7 +85,7 @@ def _results(flat: FlatFunction, outs: Sequence[Any], derivative: Any) -> tuple[
 
 
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """Compute `f(x)` and the derivative of `f` at `x` as a linear function. Its residuals are computed once.
 
     Args:
@@ -102,7 +103,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 @api_boundary
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """Compute `f(x)` and the pullback of `f` at `x`, which computes vector-Jacobian products.
 
     Args:
@@ -120,7 +121,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return _linear_at("vjp", Pullback, fun, primals, has_aux)
 
 
-def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
+def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[object, ...], has_aux: bool) -> Any:
     """Return `f(x)`, the derivative at `x` as a `kind` of linear function, and aux if `has_aux`."""
     check_function(transform, fun)
     leaves, in_tree = tree.tree_flatten(primals)
@@ -135,7 +136,7 @@ def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], ha
 
 
 @api_boundary
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
+def linear_transpose(fun: Callable[..., object], *primals: object) -> Callable[[Any], tuple[Any, ...]]:
     """Transpose a function that is linear in all of its arguments.
 
     Args:
@@ -168,7 +169,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     out_tree = flat.out_tree
 
     @api_boundary
-    def transposed(consts: Sequence[Any], *cts: Any) -> tuple[Any, ...]:
+    def transposed(consts: Operands, *cts: object) -> tuple[Any, ...]:
         real = checked_cotangent(f"the transpose of {fun_name(fun)}", cts, jaxpr.out_avals, out_tree, integers)
         cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], real)
         shown = [zero_cotangent(a) if c is None else c for c, a in zip(cts_in, avals, strict=True)]
@@ -185,13 +186,7 @@ def differentiable(aval: ShapedArray) -> bool:
     return dtypes.is_inexact(aval.dtype)
 
 
-def checked(
-    what: str,
-    avals: Sequence[ShapedArray],
-    values: Sequence[Any],
-    names: Callable[[], list[str]],
-    integers: bool = False,
-) -> list[Any]:
+def checked(what: str, avals: Avals, values: Operands, names: Names, integers: bool = False) -> list[Any]:
     """Check a user's tangents or cotangents, and return None for zeros and for those of integers and booleans.
 
     If `integers`, tangents of integers are integers. `what` begins messages: "jvp of f: the tangent".
@@ -202,7 +197,7 @@ def checked(
     ]
 
 
-def _checked_one(what: str, aval: ShapedArray, x: Any, names: Callable[[], list[str]], i: int, integers: bool) -> Any:
+def _checked_one(what: str, aval: ShapedArray, x: object, names: Names, i: int, integers: bool) -> Any:
     if not integers and not differentiable(aval):
         if getattr(x, "dtype", None) == float0:
             return None
@@ -223,7 +218,7 @@ def _checked_one(what: str, aval: ShapedArray, x: Any, names: Callable[[], list[
     return as_tangent(x, aval)
 
 
-def user_tangent(tangent: Any, aval: ShapedArray) -> Any:
+def user_tangent(tangent: object, aval: ShapedArray) -> Any:
     """Convert a tangent or cotangent to the form that users see: None to an array of zeros, float0 for integers."""
     if tangent is not None:
         return tangent
@@ -247,20 +242,18 @@ class _LinearFunction:
         self._signature = signature
         self._call = call
 
-    def tree_flatten(self) -> tuple[Sequence[Any], tuple[Signature, LinearProgram]]:
+    def tree_flatten(self) -> tuple[Sequence[Value], tuple[Signature, LinearProgram]]:
         """Return the residuals as children, and the signature and the program as metadata."""
         return self._call.residuals, (self._signature, self._call.program)
 
     @classmethod
-    def tree_unflatten(cls, metadata: tuple[Signature, LinearProgram], residuals: Sequence[Any]) -> Any:
+    def tree_unflatten(cls, metadata: tuple[Signature, LinearProgram], residuals: Sequence[Value]) -> _LinearFunction:
         """Build the function with these residuals."""
         signature, program = metadata
         return cls(signature, LinearCall(program, residuals))
 
 
-def checked_cotangent(
-    what: str, cts: tuple[Any, ...], avals: Sequence[ShapedArray], out_tree: Any, integers: bool = False
-) -> list[Any]:
+def checked_cotangent(what: str, cts: Operands, avals: Avals, out_tree: Any, integers: bool = False) -> list[Any]:
     """Check the cotangent that a linear function (named by `what`) is called with, and return its leaves.
 
     Raises:
@@ -282,7 +275,7 @@ class Pullback(_LinearFunction):
     __slots__ = ()
 
     @api_boundary
-    def __call__(self, *cts: Any) -> tuple[Any, ...]:
+    def __call__(self, *cts: object) -> tuple[Any, ...]:
         """Return the cotangents of the function's arguments for one argument, the cotangent of the output.
 
         Raises:
@@ -304,7 +297,7 @@ class Pushforward(_LinearFunction):
     __slots__ = ()
 
     @api_boundary
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: object) -> Any:
         """Return the tangent of the output for tangents of the arguments.
 
         Raises:

@@ -15,7 +15,7 @@ import numpy as np
 
 from corejax import dtypes, tree
 from corejax.core.array import Array, as_array
-from corejax.core.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
+from corejax.core.avals import Operands, ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.core.trace import Tracer, escaped
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.messages import source_info
@@ -39,7 +39,7 @@ class FlatFunction:
     __slots__ = ("aux", "fun", "in_tree", "num_out", "out_tree", "with_kwargs")
 
     def __init__(
-        self, fun: Callable[..., Any], in_tree: Any, *, with_kwargs: bool = False, has_aux: bool = False
+        self, fun: Callable[..., object], in_tree: tree.PyTreeDef, *, with_kwargs: bool = False, has_aux: bool = False
     ) -> None:
         self.fun = fun
         self.in_tree = in_tree
@@ -61,7 +61,7 @@ class FlatFunction:
         return outs + extra
 
 
-def check_outputs(fun: Any, outs: Sequence[Any], out_tree: Any) -> None:
+def check_outputs(fun: object, outs: Operands, out_tree: Any) -> None:
     """Check that all outputs are arrays; an error names the place of the output.
 
     Raises:
@@ -80,7 +80,7 @@ def check_outputs(fun: Any, outs: Sequence[Any], out_tree: Any) -> None:
             )
 
 
-def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Names) -> None:
+def check_arguments(transform: str, fun: object, leaves: Operands, names: Names) -> None:
     """Check that all leaves of the arguments are arrays; an error names the argument.
 
     Raises:
@@ -91,7 +91,7 @@ def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Name
             check_argument(transform, fun, x, names, i)
 
 
-def check_argument(transform: str, fun: Any, x: Any, names: Names, i: int) -> None:
+def check_argument(transform: str, fun: object, x: object, names: Names, i: int) -> None:
     """Raise TypeError if `x`, leaf number `i` of the arguments, is not an array."""
     if not is_array_like(x):
         raise TypeError(
@@ -103,7 +103,7 @@ def check_argument(transform: str, fun: Any, x: Any, names: Names, i: int) -> No
 
 
 def _aval_of_argument(
-    aval_of: Callable[[Any], ShapedArray], transform: str, fun: Any, x: Any, names: Names, i: int
+    aval_of: Callable[[Any], ShapedArray], transform: str, fun: object, x: object, names: Names, i: int
 ) -> ShapedArray:
     """Return the aval of an argument; an error names the argument."""
     try:
@@ -128,7 +128,7 @@ def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> lis
     return list(leaves)
 
 
-def arg_names(fun: Any, in_tree: Any, *, with_kwargs: bool = False) -> list[str]:
+def arg_names(fun: Callable[..., object], in_tree: tree.PyTreeDef, *, with_kwargs: bool = False) -> list[str]:
     """Return the names of the leaves of the arguments, as the user's function calls its parameters: `x['a']`."""
     if not with_kwargs:
         in_tree = tree.treedef_tuple([in_tree, tree.tree_structure({})])
@@ -140,7 +140,7 @@ class Aux:
 
     __slots__ = ("traced", "treedef")
 
-    def split(self, fun: Any, result: Any) -> tuple[Any, list[Any]]:
+    def split(self, fun: object, result: object) -> tuple[Any, list[Any]]:
         """Return `out` and the leaves of `aux` for the result `(out, aux)` of `fun`.
 
         Raises:
@@ -155,13 +155,13 @@ class Aux:
         self.traced = [isinstance(x, Tracer) for x in leaves]
         return result[0], leaves
 
-    def unflatten(self, leaves: Sequence[Any]) -> Any:
+    def unflatten(self, leaves: Operands) -> Any:
         """Return the auxiliary output for the caller, with arrays in place of traced leaves."""
         values = [as_array(x) if traced else x for x, traced in zip(leaves, self.traced, strict=True)]
         return tree.tree_unflatten(self.treedef, values)
 
 
-def shaped_abstractify(x: Any) -> ShapedArray:
+def shaped_abstractify(x: object) -> ShapedArray:
     """Return the aval of an array, or of anything that has a shape and a dtype (`ShapeDtypeStruct`).
 
     Under `config.x64_compat` a 64-bit dtype becomes the 32-bit one, as for NumPy arrays.
@@ -179,7 +179,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     return get_aval(x)
 
 
-def abstractified(transform: str, fun: Any, leaves: Sequence[Any], names: Names) -> list[ShapedArray]:
+def abstractified(transform: str, fun: object, leaves: Operands, names: Names) -> list[ShapedArray]:
     """Return the avals of the leaves of arguments that are only traced; they need no values.
 
     Raises:
@@ -222,7 +222,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> None:
+    def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: object = None) -> None:
         if dtype is None:  # `np.dtype(None)` is float64
             raise ValueError("ShapeDtypeStruct: dtype is None; give the dtype")
         try:
@@ -235,7 +235,7 @@ class ShapeDtypeStruct:
         self.sharding = sharding
 
     @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
+    def like(cls, x: object) -> ShapeDtypeStruct:
         """Describe an array or an object with a shape and a dtype; only committed arrays keep their sharding."""
         aval = shaped_abstractify(x)
         committed = getattr(x, "committed", True)
@@ -265,7 +265,7 @@ class ShapeDtypeStruct:
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.dtype, self.weak_type, self.sharding)
 
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
+    def update(self, **changes: object) -> ShapeDtypeStruct:
         """Return a copy with some attributes changed."""
         own = {name: getattr(self, name) for name in self.__slots__}
         return ShapeDtypeStruct(**(own | changes))

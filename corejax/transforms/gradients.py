@@ -15,7 +15,7 @@ import numpy as np
 
 from corejax import dtypes, tree
 from corejax.core.array import Array, as_array
-from corejax.core.avals import get_aval, is_array_like
+from corejax.core.avals import Operands, get_aval, is_array_like
 from corejax.core.trace import Tracer, escaped, in_scope
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.interpreters.jvp import zeros_like
@@ -73,7 +73,7 @@ class Differentiation:
             raise ValueError(f"{self.transform} of {self.fun_name}: argnums={argnums!r} names an argument twice")
         return tuple(out)
 
-    def check_input(self, x: Any, names: Names, i: int) -> bool:
+    def check_input(self, x: object, names: Names, i: int) -> bool:
         """Return True if `x`, leaf number `i`, is differentiated; raise TypeError if it cannot be."""
         if type(x) is Array:
             if not self.holomorphic and x.aval.dtype.kind == "f":  # the frequent case needs no further check
@@ -102,7 +102,7 @@ class Differentiation:
             f"floating-point dtype{',' if allowed else ' or'} choose other argnums{allowed}."
         )
 
-    def check_output(self, y: Any) -> None:
+    def check_output(self, y: object) -> None:
         """Raise TypeError unless `y` is one real floating-point scalar (a complex one if `holomorphic`)."""
         if type(y) is not Array and not isinstance(y, Tracer):
             try:
@@ -142,7 +142,7 @@ class SelectedArguments:
 
     __slots__ = ("_args", "_kwargs", "_positions", "active", "asked", "in_tree", "leaves", "wanted")
 
-    def __init__(self, asked: Differentiation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, asked: Differentiation, args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
         self.asked, self._args, self._kwargs = asked, args, kwargs
         self._positions = asked.positions(len(args))
         self.wanted = tuple([args[position] for position in self._positions])
@@ -154,25 +154,25 @@ class SelectedArguments:
         each = [[next(names) for _ in tree.tree_leaves(x)] for x in self._args]
         return [name for position in self._positions for name in each[position]]
 
-    def call(self, *wanted: Any) -> Any:
+    def call(self, *wanted: object) -> Any:
         """Call the function with these values in place of the selected arguments."""
         args = list(self._args)
         for position, x in zip(self._positions, wanted, strict=True):
             args[position] = x
         return self.asked.fun(*args, **self._kwargs)
 
-    def select(self, values: Sequence[Any]) -> Any:
+    def select(self, values: Operands) -> Any:
         """Return the values of the selected arguments as a tuple, or the only one if `argnums` is an integer."""
         return values[0] if isinstance(self.asked.argnums, int) else tuple(values)
 
 
-def differentiated(asked: Differentiation, derivative_of: Callable[[SelectedArguments], Any]) -> Callable[..., Any]:
+def differentiated(asked: Differentiation, derivative_of: Callable[[SelectedArguments], object]) -> Callable[..., Any]:
     """Return a function with the arguments of `asked.fun` that calls `derivative_of` with the `SelectedArguments`."""
     check_function(asked.transform, asked.fun)
 
     @api_boundary
     @named_as(asked.fun)
-    def derivative(*args: Any, **kwargs: Any) -> Any:
+    def derivative(*args: object, **kwargs: object) -> Any:
         return derivative_of(SelectedArguments(asked, args, kwargs))
 
     return derivative
@@ -182,7 +182,7 @@ def _value_and_grad(arguments: SelectedArguments) -> tuple[Any, Any, Any]:
     """Return the value, aux (or None) and the gradient of one call."""
     asked, aux = arguments.asked, Aux()
 
-    def value_then_aux(*leaves: Any) -> list[Any]:
+    def value_then_aux(*leaves: object) -> list[Any]:
         y = arguments.call(*arguments.in_tree.unflatten(leaves))
         extra: list[Any] = []
         if asked.has_aux:
@@ -212,7 +212,7 @@ def _one(dtype: np.dtype) -> Array:
 
 
 def grad(
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -261,5 +261,5 @@ def value_and_grad(
     return value_and_gradient
 
 
-def _doc(words: str, fun: Callable[..., Any], argnums: Argnums) -> str:
+def _doc(words: str, fun: Callable[..., object], argnums: Argnums) -> str:
     return f"{words.format(fun_name(fun))} positional argument(s) {argnums}.\n\n{fun.__doc__ or ''}"

@@ -32,7 +32,7 @@ def _split_static(
         return fun, args, args
 
     @named_as(fun)
-    def of_dynamic(*dynamic: Any, **kwargs: Any) -> Any:
+    def of_dynamic(*dynamic: object, **kwargs: Any) -> Any:
         values = iter(dynamic)
         return fun(*(x if i in static else next(values) for i, x in enumerate(args)), **kwargs)
 
@@ -41,9 +41,9 @@ def _split_static(
 
 
 def make_jaxpr(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     static_argnums: int | Iterable[int] = (),
-    axis_env: Iterable[tuple[Any, int]] | None = None,
+    axis_env: Iterable[tuple[object, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that traces `fun` and returns its `ClosedJaxpr`.
@@ -62,7 +62,7 @@ def make_jaxpr(
 
     @api_boundary
     @named_as(fun)
-    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr_of(*args: object, **kwargs: object) -> Any:
         axes = named_axes(tuple(axis_env or ()))
         jaxpr, consts, out_tree = run_within((axes,), _trace, "make_jaxpr", fun, static_argnums, args, kwargs)
         closed = ClosedJaxpr(jaxpr, consts)
@@ -74,7 +74,7 @@ def make_jaxpr(
     return jaxpr_of
 
 
-def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], Any]:
+def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: object) -> tuple[Any, list[Any], Any]:
     dynamic_fun, dynamic, named = _split_static(fun, static_argnums, args)
     leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
     debug = DebugInfo(fun, transform, tree.tree_structure((named, kwargs)))
@@ -85,7 +85,7 @@ def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: Any
 
 
 @api_boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """Return the shape and dtype of `fun(*args, **kwargs)` without computing it.
 
     Args:
@@ -101,7 +101,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     structs_and_tree: list[Any] = []
 
     @named_as(fun, updated=())
-    def of_arrays(*args: Any, **kwargs: Any) -> Any:
+    def of_arrays(*args: object, **kwargs: object) -> Any:
         leaves, out_tree = tree.tree_flatten(fun(*args, **kwargs))
         # None in place of tracers, which must not leave this function.
         structs_and_tree[:] = [x if type(x) is ShapeDtypeStruct else None for x in leaves], out_tree

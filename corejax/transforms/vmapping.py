@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax import tree
 from corejax.core.array import Array, as_array
-from corejax.core.avals import get_aval
+from corejax.core.avals import Dims, Operands, get_aval
 from corejax.core.named_axes import MappedAxis
 from corejax.core.trace import Tracer, in_scope
 from corejax.interpreters import looping as looping  # registers the derivation of vmap rules as loops
@@ -17,17 +17,17 @@ from corejax.interpreters.batching import axis_of_operands, batch_flat, move_bat
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
 from corejax.messages.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, check_argument, check_function, float0, leaf_names
+from corejax.transforms.flattening import FlatFunction, Names, check_argument, check_function, float0, leaf_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _is_axis(x: Any) -> bool:
+def _is_axis(x: object) -> bool:
     return x is None or (isinstance(x, int) and not isinstance(x, bool))
 
 
-def _checked_in_axes(in_axes: Any) -> Any:
+def _checked_in_axes(in_axes: object) -> Any:
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, tuple) and not _is_axis(in_axes):
@@ -38,14 +38,14 @@ def _checked_in_axes(in_axes: Any) -> Any:
     return in_axes
 
 
-def _check_axes(name: str, axes: Any) -> None:
+def _check_axes(name: str, axes: object) -> None:
     for leaf in tree.tree_leaves(axes, is_leaf=lambda x: x is None):
         if not _is_axis(leaf):
             raise TypeError(f"vmap {name} must be an int, None, or a pytree of these, got {leaf!r} in {axes!r}")
 
 
 def _mapped_axes(
-    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], axis_size: int | None, names: Callable[[], list[str]]
+    fun: object, leaves: Operands, axes: Sequence[int | None], axis_size: int | None, names: Names
 ) -> tuple[list[int | None], int]:
     """Return the mapped axes as non-negative numbers, and the size of the batch."""
     positive_axes: list[int | None] = []
@@ -83,9 +83,7 @@ def _mapped_axes(
     return positive_axes, known.pop()
 
 
-def _batched_outs(
-    fun: Any, axis_size: int, outs: Sequence[Any], dims: Sequence[int | None], out_tree: Any, out_axes: Any
-) -> Any:
+def _batched_outs(fun: object, axis_size: int, outs: Sequence[Any], dims: Dims, out_tree: Any, out_axes: Any) -> Any:
     """Move the mapped axis of each output to its place in `out_axes`, and unflatten the outputs."""
     axes = [out_axes] * len(outs) if _is_axis(out_axes) else tree.flatten_axes("vmap out_axes", out_tree, out_axes)
     moved = []
@@ -117,7 +115,7 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
     return as_array(move_batch_axis(axis_size, dim, axis % ndim, x))
 
 
-def _axis_names(name: Any, spmd: Any) -> MappedAxis | None:
+def _axis_names(name: object, spmd: object) -> MappedAxis | None:
     """Return the axis with its names, or None if both names are None."""
     for argument, value in (("axis_name", name), ("spmd_axis_name", spmd)):
         try:
@@ -136,10 +134,10 @@ def _axis_names(name: Any, spmd: Any) -> MappedAxis | None:
 def vmap(
     fun: Callable[P, R],
     in_axes: Any = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    out_axes: object = 0,
+    axis_name: object = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: object = None,
 ) -> Callable[P, R]:
     """Vectorise a function over an axis of its arguments.
 
@@ -171,7 +169,7 @@ def vmap(
 
     @api_boundary
     @named_as(fun)
-    def batched(*args: Any, **kwargs: Any) -> Any:
+    def batched(*args: object, **kwargs: object) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "

@@ -20,7 +20,7 @@ from corejax.tree._treedef import (
 _MISSING = object()
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+def tree_map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> Any:
     """Apply a function to each leaf of a tree, and return the results as a tree of the same structure.
 
     Args:
@@ -40,9 +40,9 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
 
 
 def tree_map_with_path(
-    f: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
+    f: Callable[..., object],
+    tree: object,
+    *rest: object,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
@@ -55,7 +55,7 @@ def tree_map_with_path(
 
 
 def tree_reduce(
-    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf | None = None
+    function: Callable[[Any, Any], object], tree: object, initializer: object = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """Reduce the leaves from left to right, as `functools.reduce` does."""
     start = () if initializer is _MISSING else (initializer,)
@@ -63,7 +63,7 @@ def tree_reduce(
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
+    operation: Callable[[Any, Any], object], tree: object, *, identity: object = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """Reduce the leaves by an associative operation as a balanced tree, of depth log n.
 
@@ -85,12 +85,12 @@ def tree_reduce_associative(
     return reduced(0, len(values))
 
 
-def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+def tree_all(tree: object, *, is_leaf: IsLeaf | None = None) -> bool:
     """Return True if all leaves are true."""
     return all(tree_leaves(tree, is_leaf))
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: object) -> Any:
     """Turn an outer tree of inner trees into an inner tree of outer trees.
 
     Args:
@@ -111,7 +111,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     return inner_treedef.unflatten(outer_treedef.unflatten(leaves[i::inner]) for i in range(inner))
 
 
-def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
+def build_tree(treedef: PyTreeDef, xs: object) -> Any:
     """Build a tree of structure `treedef` from `xs`, iterables that are nested as the nodes of the structure are.
 
     Raises:
@@ -154,11 +154,11 @@ def _describe(tree: Any, is_leaf: bool) -> str:
 
 
 def _differences(
-    path: KeyPath, left: Any, right: Any, is_leaf: IsLeaf | None, prefix: bool
+    path: KeyPath, left: object, right: object, is_leaf: IsLeaf | None, prefix: bool
 ) -> Iterator[tuple[KeyPath, str]]:
     """Yield the places at which two trees differ; if `prefix`, a leaf on the left matches any subtree."""
 
-    def ends(tree: Any) -> bool:
+    def ends(tree: object) -> bool:
         return (is_leaf is not None and bool(is_leaf(tree))) or is_leaf_node(tree)
 
     if ends(left):
@@ -177,7 +177,7 @@ def _sentences(name: str, differences: Iterator[tuple[KeyPath, str]]) -> list[st
     return [f"at {name + keystr(path) or 'the root'}: {text}" for path, text in differences]
 
 
-def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, name: str = "") -> list[str]:
+def prefix_errors(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None, name: str = "") -> list[str]:
     """Return a sentence for each place at which `prefix_tree` is not a prefix of `full_tree`.
 
     Example: `at ['a'][0]: tuple of 2 against tuple of 3`.
@@ -191,7 +191,7 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = Non
     return _sentences(name, _differences((), prefix_tree, full_tree, is_leaf, prefix=True))
 
 
-def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None, name: str = "") -> list[str]:
+def equality_errors(tree1: object, tree2: object, is_leaf: IsLeaf | None = None, name: str = "") -> list[str]:
     """Return a sentence with the key path for each difference in the structures of two trees; none if they are equal.
 
     Args:
@@ -209,7 +209,7 @@ def skeleton(treedef: PyTreeDef) -> Any:
     return treedef.unflatten([_LEAF] * treedef.num_leaves)
 
 
-def flatten_axes(name: str, treedef: PyTreeDef, axes_tree: Any) -> list[Any]:
+def flatten_axes(name: str, treedef: PyTreeDef, axes_tree: object) -> list[Any]:
     """Return the leaves of a prefix tree such as vmap's `in_axes`, one for each leaf of `treedef`.
 
     Args:
@@ -226,7 +226,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes_tree: Any) -> list[Any]:
     return out
 
 
-def _add_axes(axes: Any, treedef: PyTreeDef, out: list[Any]) -> bool:
+def _add_axes(axes: object, treedef: PyTreeDef, out: list[Any]) -> bool:
     """Append the axis of each leaf of `treedef` to `out`; return False on a mismatch."""
     if axes is None or isinstance(axes, int):
         out.extend([axes] * treedef.num_leaves)
@@ -246,7 +246,7 @@ def _add_axes(axes: Any, treedef: PyTreeDef, out: list[Any]) -> bool:
     return all(_add_axes(child, part, out) for child, part in zip(children, treedef.children(), strict=True))
 
 
-def _axes_error(name: str, treedef: PyTreeDef, axes_tree: Any) -> str:
+def _axes_error(name: str, treedef: PyTreeDef, axes_tree: object) -> str:
     message = (
         f"{name} does not match the value it applies to; it must be a tree prefix of that value\n"
         f"  {name}: {axes_tree!r}\n"
@@ -259,7 +259,7 @@ def _axes_error(name: str, treedef: PyTreeDef, axes_tree: Any) -> str:
     return f"{message}\nThe first mismatch is {errors[0]}." if errors else message
 
 
-def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> list[Any]:
     """Return the leaves of `prefix_tree`, each repeated for every leaf of its subtree in `full_tree`.
 
     Raises:
@@ -271,7 +271,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = 
 
 
 def subtrees_like(
-    treedef: PyTreeDef, prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None, caller: str = ""
+    treedef: PyTreeDef, prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None, caller: str = ""
 ) -> list[Any]:
     """Return the subtree of `full_tree` for each leaf of `prefix_tree`, which has the structure `treedef`.
 
@@ -286,7 +286,7 @@ def subtrees_like(
         raise ValueError(caller + text) from None
 
 
-def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+def tree_broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> Any:
     """Return a tree of the structure of `full_tree`, with the leaves of `prefix_tree` repeated for its subtrees.
 
     Raises:

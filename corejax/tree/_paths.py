@@ -27,7 +27,7 @@ class _Key:
     __match_args__: ClassVar[tuple[str]]
     _text: ClassVar[str] = "[{!r}]"
 
-    def __init__(self, content: Any) -> None:
+    def __init__(self, content: object) -> None:
         object.__setattr__(self, self.__match_args__[0], content)
 
     @property
@@ -35,7 +35,7 @@ class _Key:
         """The value of the one attribute."""
         return getattr(self, self.__match_args__[0])
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
     def __eq__(self, other: object) -> bool:
@@ -68,7 +68,7 @@ class DictKey(_Key):
 
     __slots__ = __match_args__ = ("key",)
 
-    def __init__(self, key: Any) -> None:
+    def __init__(self, key: object) -> None:
         super().__init__(key)
 
 
@@ -121,7 +121,7 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     return list(children), metadata
 
 
-def unflatten_one_level(kind: type, metadata: Any, children: Iterable[Any]) -> Any:
+def unflatten_one_level(kind: type, metadata: object, children: Iterable[object]) -> Any:
     """Build a node of a registered class from its metadata and children.
 
     Raises:
@@ -133,7 +133,7 @@ def unflatten_one_level(kind: type, metadata: Any, children: Iterable[Any]) -> A
     return entry.unflatten(metadata, children)
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
+def flatten_one_level_with_keys(tree: object) -> tuple[list[tuple[KeyEntry, Any]], Any]:
     """Return the `(key, child)` pairs and the metadata of a node.
 
     Raises:
@@ -169,7 +169,7 @@ def _keys(node: Any, count: int) -> Iterable[KeyEntry]:
 
 
 def _visit(
-    tree: Any, path: KeyPath, is_leaf: Callable[[KeyPath, Any], bool] | None, decisions: list[bool]
+    tree: object, path: KeyPath, is_leaf: Callable[[KeyPath, Any], bool] | None, decisions: list[bool]
 ) -> Iterator[tuple[KeyPath, Any]]:
     """Yield leaves with their paths; append each result of `is_leaf` to `decisions`, in the order of the visits."""
     if is_leaf is not None:
@@ -181,7 +181,7 @@ def _visit(
         yield from _visit(child, (*path, key), is_leaf, decisions)
 
 
-def _paths_of(tree: Any, treedef: PyTreeDef) -> list[KeyPath]:
+def _paths_of(tree: object, treedef: PyTreeDef) -> list[KeyPath]:
     """Return the paths of a tree's leaves. They are cached in its treedef if the structure determines them."""
     if treedef._paths is not None:
         return treedef._paths
@@ -193,7 +193,7 @@ def _paths_of(tree: Any, treedef: PyTreeDef) -> list[KeyPath]:
 
 
 def tree_flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Return the `(path, leaf)` pairs and the structure of a tree.
 
@@ -214,7 +214,7 @@ def tree_flatten_with_path(
 
 
 def tree_leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """Return the `(path, leaf)` pairs of a tree; the arguments are as in `tree_flatten_with_path`."""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]

@@ -66,7 +66,7 @@ def register_pytree_with_keys(
         ValueError: the class is a node already.
     """
 
-    def flatten(node: Any) -> tuple[Iterable[Any], Hashable]:
+    def flatten(node: object) -> tuple[Iterable[Any], Hashable]:
         children, metadata = flatten_with_keys(node)
         return [child for _, child in children], metadata
 
@@ -144,14 +144,14 @@ def register_dataclass(
     data, meta = _checked_fields(nodetype, data_fields, meta_fields, drop_fields)
     keys = tuple(map(GetAttrKey, data))
 
-    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def flatten(node: object) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return tuple([getattr(node, name) for name in data]), tuple([getattr(node, name) for name in meta])
 
-    def flatten_with_keys(node: Any) -> tuple[Iterable[tuple[Any, Any]], tuple[Any, ...]]:
+    def flatten_with_keys(node: object) -> tuple[Iterable[tuple[Any, Any]], tuple[Any, ...]]:
         children, metadata = flatten(node)
         return tuple(zip(keys, children, strict=True)), metadata
 
-    def unflatten(metadata: tuple[Any, ...], children: Iterable[Any]) -> Any:
+    def unflatten(metadata: tuple[object, ...], children: Iterable[object]) -> Any:
         return nodetype(**dict(zip(data, children, strict=True)), **dict(zip(meta, metadata, strict=True)))
 
     register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
@@ -174,10 +174,10 @@ class _Opaque:
 
     __slots__ = ("fun",)
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[..., object]) -> None:
         self.fun = fun
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.fun(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
@@ -196,7 +196,7 @@ class Partial(functools.partial[Any]):
     If the function is itself a partial, the arguments bound in it are metadata and not children.
     """
 
-    def __new__(cls, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Partial:
+    def __new__(cls, func: Callable[..., object], *args: object, **kwargs: object) -> Partial:
         # functools.partial would merge the bound arguments of another partial into its own.
         boxed = _Opaque(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, boxed, *args, **kwargs)

@@ -61,7 +61,7 @@ def _hash_of(spec: optree.PyTreeSpec) -> int:
     """Hash a spec with its metadata, which optree's hash ignores: changed metadata must not hit old cache entries."""
     contents: list[Any] = []
 
-    def collect(kind: type, data: Any, children: Any) -> None:
+    def collect(kind: type, data: object, children: object) -> None:
         if kind in registered:
             contents.append(metadata_content(kind, data))
 
@@ -125,7 +125,7 @@ class PyTreeDef:
         self.num_leaves: int = spec.num_leaves
         self.num_nodes: int = spec.num_nodes
 
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
+    def unflatten(self, leaves: Iterable[object]) -> Any:
         """Return the tree with these leaves; raises ValueError if their number differs."""
         return self._spec.unflatten(leaves)
 
@@ -166,7 +166,7 @@ class PyTreeDef:
     def __copy__(self) -> PyTreeDef:
         return self
 
-    def __deepcopy__(self, memo: Any) -> PyTreeDef:
+    def __deepcopy__(self, memo: object) -> PyTreeDef:
         return self
 
 
@@ -176,7 +176,7 @@ class _CustomTreeDef(PyTreeDef):
     __slots__ = ()
     _is_interned = False
 
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
+    def unflatten(self, leaves: Iterable[object]) -> Any:
         """Return the tree with these leaves, dicts in the order of their sorted keys."""
         return self._spec.traverse(leaves, f_node=_with_sorted_keys)
 
@@ -239,7 +239,7 @@ def _intern(spec: optree.PyTreeSpec) -> PyTreeDef:
 def from_spec(spec: optree.PyTreeSpec) -> PyTreeDef:
     """Return the treedef of any spec; a part of another spec may have a namespace without registered nodes."""
 
-    def has_registered(kind: type, data: Any, children: Any) -> bool:
+    def has_registered(kind: type, data: object, children: Any) -> bool:
         return kind in registered or any(children)
 
     if spec.namespace and not spec.walk([False] * spec.num_leaves, has_registered, None):
@@ -311,7 +311,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     return leaves, _treedef(spec)
 
 
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> Any:
     """Build a tree from its structure and its leaves.
 
     Raises:
@@ -332,7 +332,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
 
 
-def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
+def tree_structure(tree: object, is_leaf: IsLeaf | None = None) -> PyTreeDef:
     """Return the structure of a pytree."""
     return tree_flatten(tree, is_leaf)[1]
 

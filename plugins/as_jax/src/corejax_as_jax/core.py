@@ -106,7 +106,7 @@ def _processing(process: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 def equation_params(params: dict[str, Any]) -> dict[str, Any]:
     """Return parameters as an equation has them; a `jit`, for example, has its program as `jaxpr`."""
-    return JaxprEqn(None, [], [], params).params
+    return JaxprEqn(None, [], [], params).params  # type: ignore[arg-type]  # only its parameters are read
 
 
 def _custom_jvp_call(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:

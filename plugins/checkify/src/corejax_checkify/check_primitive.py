@@ -9,7 +9,7 @@ compiled programs cannot. `checkify` joins both to the error of the program inst
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import (
     Primitive,
@@ -26,6 +26,9 @@ from corejax.extend.messages import not_of_rule
 from corejax_checkify.failures import CorejaxRuntimeError
 from corejax_checkify.state import ErrorType, exception_of
 from corejax_lax_basic import lax
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 check_p = Primitive(
     "check",
@@ -111,7 +114,7 @@ def first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]
 
 
 @xla_translations.register(check_p)
-def check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: ErrorType) -> list[Any]:
+def check_translation(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, error_type: ErrorType) -> list[Any]:
     """Raise ValueError, as compiled programs cannot raise exceptions."""
     places = dict.fromkeys(failure.where or "an unknown line" for failure, _ in error_type.failures)
     error = ValueError(
@@ -123,7 +126,9 @@ def check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: Erro
 
 
 @xla_translations.register(debug_check_p)
-def debug_check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: ErrorType) -> list[Any]:
+def debug_check_translation(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, error_type: ErrorType
+) -> list[Any]:
     """Translate to nothing."""
     return []
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import ShapedArray, xla_translations
 from corejax_fft.fft import FftType, fft_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 _MAX_AXES = 3  # of one operation
 
 
-def _operation(ctx: Any, x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
+def _operation(ctx: TranslationContext, x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     """Emit the transform of the last axes, at most three."""
     out = fft_p.abstract((ShapedArray(x.aval.shape, x.aval.dtype),), {"fft_type": kind, "fft_lengths": lengths})[0]
     attrs = f"fft_length = {ctx.i64(lengths)}, fft_type = #stablehlo<fft_type {kind.name}>"
@@ -19,12 +22,12 @@ def _operation(ctx: Any, x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any
     return ctx.undivided(ctx.op("fft", ctx.undivided(x, together), out=out, attrs=attrs), together)
 
 
-def _transposed(ctx: Any, x: Any, order: list[int]) -> Any:
+def _transposed(ctx: TranslationContext, x: Any, order: list[int]) -> Any:
     aval = ShapedArray(tuple(x.aval.shape[i] for i in order), x.aval.dtype)
     return ctx.op("transpose", x, out=aval, attrs=f"permutation = {ctx.i64(order)}")
 
 
-def _leading_axes(ctx: Any, x: Any, kind: FftType, count: int, last: int) -> Any:
+def _leading_axes(ctx: TranslationContext, x: Any, kind: FftType, count: int, last: int) -> Any:
     """Emit the complex transform of `count` axes that precede the `last` ones."""
     ndim = len(x.aval.shape)
     start, end = ndim - last - count, ndim - last
@@ -34,7 +37,7 @@ def _leading_axes(ctx: Any, x: Any, kind: FftType, count: int, last: int) -> Any
     return _transposed(ctx, _complex(ctx, _transposed(ctx, x, order), kind, lengths), back)
 
 
-def _complex(ctx: Any, x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
+def _complex(ctx: TranslationContext, x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     """Emit FFT or IFFT of any number of last axes."""
     if len(lengths) > _MAX_AXES:
         x = _leading_axes(ctx, x, kind, len(lengths) - _MAX_AXES, _MAX_AXES)
@@ -42,7 +45,9 @@ def _complex(ctx: Any, x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
 
 
 @xla_translations.register(fft_p)
-def fft(ctx: Any, in_avals: Any, in_vals: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+def fft(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]
+) -> Any:
     """Translate `fft`; on GPUs real transforms have one axis, as cuFFT assumes symmetry along each of several."""
     (x,) = in_vals
     out = fft_p.abstract(tuple(in_avals), {"fft_type": fft_type, "fft_lengths": fft_lengths})[0]

@@ -6,7 +6,7 @@ StableHLO. The other primitives have no translation there, so compiled programs 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,9 +25,12 @@ from corejax_linalg.primitives.triangular_solve import triangular_solve_p
 from corejax_linalg.primitives.tridiagonal_solve import tridiagonal_solve_p
 from corejax_linalg.primitives.updates import cholesky_update_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @on_cpu(cholesky_p)
-def _cholesky(ctx: Any, out: Any, x: Any, *, symmetrize_input: bool = False) -> Any:
+def _cholesky(ctx: TranslationContext, out: Any, x: Any, *, symmetrize_input: bool = False) -> Any:
     if symmetrize_input:
         x = inlined(ctx, mat.symmetrize, x)
     factor, info = kernel(ctx, "potrf", x, out=[out, info_of(out)], in_place=[(0, 0)], uplo="L")
@@ -35,7 +38,7 @@ def _cholesky(ctx: Any, out: Any, x: Any, *, symmetrize_input: bool = False) -> 
 
 
 @xla_translations.register(cholesky_p)
-def _cholesky_by_xla(ctx: Any, in_avals: Any, in_vals: Any, *, symmetrize_input: bool = False) -> Any:
+def _cholesky_by_xla(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, symmetrize_input: bool = False) -> Any:
     (x,), (aval,) = in_vals, in_avals
     if symmetrize_input:
         x = inlined(ctx, mat.symmetrize, x)
@@ -43,7 +46,7 @@ def _cholesky_by_xla(ctx: Any, in_avals: Any, in_vals: Any, *, symmetrize_input:
 
 
 @on_cpu(triangular_solve_p)
-def _triangular_solve(ctx: Any, out: Any, a: Any, b: Any, **params: Any) -> Any:
+def _triangular_solve(ctx: TranslationContext, out: Any, a: Any, b: Any, **params: Any) -> Any:
     if out.dtype not in LAPACK:
         a, b = (ctx.convert(x, np.float32) for x in (a, b))
     conjugate, transpose = params["conjugate_a"], params["transpose_a"]
@@ -65,7 +68,7 @@ def _triangular_solve(ctx: Any, out: Any, a: Any, b: Any, **params: Any) -> Any:
 
 
 @xla_translations.register(triangular_solve_p)
-def _triangular_solve_by_xla(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+def _triangular_solve_by_xla(ctx: TranslationContext, in_avals: Any, in_vals: Any, **params: Any) -> Any:
     a, b = in_vals
     conjugate, transpose = params["conjugate_a"], params["transpose_a"]
     if conjugate and not transpose:
@@ -78,7 +81,7 @@ def _triangular_solve_by_xla(ctx: Any, in_avals: Any, in_vals: Any, **params: An
 
 
 @on_cpu(tridiagonal_solve_p)
-def _tridiagonal_solve(ctx: Any, out: Any, *operands: Any, perturb_singular: bool) -> Any:
+def _tridiagonal_solve(ctx: TranslationContext, out: Any, *operands: Any, perturb_singular: bool) -> Any:
     if perturb_singular:
         from corejax_xla_backend.hlo import lapack_call
 
@@ -89,7 +92,7 @@ def _tridiagonal_solve(ctx: Any, out: Any, *operands: Any, perturb_singular: boo
 
 
 @xla_translations.register(lu_p, platform="cpu")
-def _lu(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _lu(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     factors, pivots, _ = abstract_eval_rules.lookup(lu_p)(x.aval)
     rows = x.aval.shape[-2]
@@ -102,19 +105,19 @@ def _lu(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 
 
 @on_cpu(geqrf_p)
-def _geqrf(ctx: Any, out: Any, a: Any) -> Any:
+def _geqrf(ctx: TranslationContext, out: Any, a: Any) -> Any:
     return kernel(ctx, "geqrf", a, out=out, in_place=[(0, 0)])
 
 
 @on_cpu(geqp3_p)
-def _geqp3(ctx: Any, out: Any, a: Any) -> Any:
+def _geqp3(ctx: TranslationContext, out: Any, a: Any) -> Any:
     free = ctx.full(out[1], 0)  # zeros: no column is fixed to the front
     packed, order, taus = kernel(ctx, "geqp3", a, free, out=out, in_place=[(0, 0), (1, 1)])
     return [packed, ctx.op("subtract", order, ctx.full(out[1], np.int32(1)), out=out[1]), taus]
 
 
 @xla_translations.register(householder_product_p, platform="cpu")
-def _householder_product(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _householder_product(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     (a, _), (out, taus) = in_vals, in_avals
     if out.size == 0:
         return a
@@ -126,7 +129,7 @@ def _householder_product(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 
 
 @xla_translations.register(ormqr_p, platform="cpu")
-def _ormqr(ctx: Any, in_avals: Any, in_vals: Any, *, left: bool, transpose: bool) -> Any:
+def _ormqr(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, left: bool, transpose: bool) -> Any:
     c = in_vals[2]
     if c.aval.size == 0 or in_avals[1].size == 0:
         return c
@@ -135,7 +138,7 @@ def _ormqr(ctx: Any, in_avals: Any, in_vals: Any, *, left: bool, transpose: bool
 
 @on_cpu(eig.eig_p)
 def _eig(
-    ctx: Any,
+    ctx: TranslationContext,
     out: Any,
     x: Any,
     *,
@@ -159,7 +162,9 @@ def _eig(
 
 
 @on_cpu(eigh.eigh_p)
-def _eigh(ctx: Any, out: Any, x: Any, *, lower: bool, symmetrize_input: bool = False, algorithm: Any = None) -> Any:
+def _eigh(
+    ctx: TranslationContext, out: Any, x: Any, *, lower: bool, symmetrize_input: bool = False, algorithm: Any = None
+) -> Any:
     eigh.check_implementation(algorithm, "cpu")
     if symmetrize_input:
         x = inlined(ctx, mat.symmetrize, x)
@@ -169,7 +174,15 @@ def _eigh(ctx: Any, out: Any, x: Any, *, lower: bool, symmetrize_input: bool = F
 
 
 @xla_translations.register(svd.svd_p, platform="cpu")
-def _svd(ctx: Any, in_avals: Any, in_vals: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any = None) -> Any:
+def _svd(
+    ctx: TranslationContext,
+    in_avals: Any,
+    in_vals: Any,
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+    algorithm: Any = None,
+) -> Any:
     (x,) = in_vals
     types = abstract_eval_rules.lookup(svd.svd_p)(*in_avals, full_matrices=full_matrices, compute_uv=True)
     if x.aval.size == 0:
@@ -180,7 +193,7 @@ def _svd(ctx: Any, in_avals: Any, in_vals: Any, *, full_matrices: bool, compute_
     return nan_where_failed(ctx, info, *((s, u, vh) if compute_uv else (s,)))
 
 
-def _bases(ctx: Any, types: list[ShapedArray]) -> list[Any]:
+def _bases(ctx: TranslationContext, types: list[ShapedArray]) -> list[Any]:
     """Return results for empty matrices: zeros for the singular values, and the identity as an arbitrary basis."""
     s, *vectors = types
     batch = len(s.shape) - 1
@@ -190,7 +203,7 @@ def _bases(ctx: Any, types: list[ShapedArray]) -> list[Any]:
 
 
 @on_cpu(schur_p)
-def _schur(ctx: Any, out: Any, x: Any, *, compute_schur_vectors: bool) -> Any:
+def _schur(ctx: TranslationContext, out: Any, x: Any, *, compute_schur_vectors: bool) -> Any:
     aval = x.aval
     values = [ShapedArray(aval.shape[:-1], aval.dtype)] * (2 if aval.dtype.kind == "f" else 1)
     types = [aval, aval, *values, info_of(aval), info_of(aval)]
@@ -200,13 +213,13 @@ def _schur(ctx: Any, out: Any, x: Any, *, compute_schur_vectors: bool) -> Any:
 
 
 @on_cpu(hessenberg_p)
-def _hessenberg(ctx: Any, out: Any, a: Any) -> Any:
+def _hessenberg(ctx: TranslationContext, out: Any, a: Any) -> Any:
     last = np.int32(a.aval.shape[-1])
     return kernel(ctx, "gehrd", a, out=[*out, info_of(a.aval)], in_place=[(0, 0)], low=np.int32(1), high=last)[:2]
 
 
 @on_cpu(tridiagonal_p)
-def _tridiagonal(ctx: Any, out: Any, a: Any, *, lower: bool) -> Any:
+def _tridiagonal(ctx: TranslationContext, out: Any, a: Any, *, lower: bool) -> Any:
     uplo = "L" if lower else "U"
     return kernel(ctx, "sytrd/hetrd", a, out=[*out, info_of(a.aval)], in_place=[(0, 0)], uplo=uplo)[:4]
 

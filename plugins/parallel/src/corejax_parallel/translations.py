@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +31,11 @@ from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.partitioning.custom_partitioning import custom_partitioning_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def _mesh(ctx: Any, what: str, names: Sequence[Any]) -> Any:
+
+def _mesh(ctx: TranslationContext, what: str, names: Sequence[Any]) -> Any:
     """Return the mesh of the enclosing `shard_map`.
 
     Raises:
@@ -46,7 +49,9 @@ def _mesh(ctx: Any, what: str, names: Sequence[Any]) -> Any:
     return manual[0]
 
 
-def device_groups(ctx: Any, what: str, names: Sequence[Any], groups: Groups = None) -> np.ndarray[Any, Any]:
+def device_groups(
+    ctx: TranslationContext, what: str, names: Sequence[Any], groups: Groups = None
+) -> np.ndarray[Any, Any]:
     """Return the devices' numbers in the program, a row for each group of devices that differ along `names` only.
 
     The devices in a row are ordered by the axes in the order of `names`.
@@ -67,11 +72,11 @@ def _text(rows: np.ndarray[Any, Any]) -> str:
     return f"dense<[{listed}]> : tensor<{rows.shape[0]}x{rows.shape[1]}xi64>"
 
 
-def _channel(ctx: Any) -> str:
+def _channel(ctx: TranslationContext) -> str:
     return f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
 
 
-def _group_attributes(ctx: Any, rows: np.ndarray[Any, Any], ids: bool = True) -> str:
+def _group_attributes(ctx: TranslationContext, rows: np.ndarray[Any, Any], ids: bool = True) -> str:
     return f"replica_groups = {_text(rows)}, {_channel(ctx)}" + (", use_global_device_ids" if ids else "")
 
 
@@ -95,7 +100,7 @@ def _in_dtype(choose: Callable[[Any], Any], rule: Callable[..., Any]) -> Callabl
     """Return a rule that converts operands to the dtype that `choose` returns, and results back."""
 
     @functools.wraps(rule)
-    def wide(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+    def wide(ctx: TranslationContext, in_avals: Any, in_vals: Any, **params: Any) -> Any:
         narrow = in_avals[0].dtype
         dtype = choose(narrow)
         if dtype == narrow:
@@ -110,7 +115,7 @@ def _combining(primitive: Primitive, operation: str) -> None:
     @xla_translations.register(primitive)
     @functools.partial(_in_dtype, _reduction_dtype)
     def _all_reduce(
-        ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups
+        ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups
     ) -> Any:
         (x,), (aval,) = in_vals, in_avals
         rows = device_groups(ctx, primitive.name, axis_name, axis_index_groups)
@@ -118,7 +123,7 @@ def _combining(primitive: Primitive, operation: str) -> None:
         return ctx.op("all_reduce", x, out=aval, attrs=_group_attributes(ctx, rows), regions=[region])
 
 
-def _combiner(ctx: Any, operation: str, aval: ShapedArray) -> str:
+def _combiner(ctx: TranslationContext, operation: str, aval: ShapedArray) -> str:
     scalar = ShapedArray((), aval.dtype)
     text: str = ctx.region([scalar, scalar], lambda inner, a, b: inner.op(operation, a, b, out=scalar))
     return text
@@ -133,7 +138,7 @@ _combining(pmin_p, "minimum")
 @xla_translations.register(all_gather_p)
 @functools.partial(_in_dtype, _transfer_dtype)
 def _all_gather(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Any,
     *,
@@ -159,7 +164,7 @@ def _all_gather(
 @xla_translations.register(reduce_scatter_p)
 @functools.partial(_in_dtype, _reduction_dtype)
 def _reduce_scatter(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Any,
     *,
@@ -184,7 +189,9 @@ def _reduce_scatter(
 
 @xla_translations.register(all_to_all_p)
 @functools.partial(_in_dtype, _transfer_dtype)
-def _all_to_all(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any, axis_index_groups: Groups, axis: int) -> Any:
+def _all_to_all(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axis_name: Any, axis_index_groups: Groups, axis: int
+) -> Any:
     rows = device_groups(ctx, "all_to_all", (axis_name,), axis_index_groups)
     attrs = (
         f"split_dimension = {axis} : i64, concat_dimension = {axis} : i64, split_count = {rows.shape[1]} : i64, "
@@ -194,13 +201,13 @@ def _all_to_all(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any, axis_i
 
 
 @xla_translations.register(pvary_p)
-def _pvary(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...]) -> Any:
+def _pvary(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...]) -> Any:
     return in_vals[0]
 
 
 @xla_translations.register(ppermute_p)
 @functools.partial(_in_dtype, lambda dtype: np.dtype(np.uint8) if dtypes.is_bool(dtype) else dtype)
-def _ppermute(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], perm: Pairs) -> Any:
+def _ppermute(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], perm: Pairs) -> Any:
     rows = device_groups(ctx, "ppermute", axis_name)
     pairs = np.asarray([[row[s], row[t]] for row in rows for s, t in perm], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):
@@ -244,7 +251,7 @@ def _axis_index(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any) -> Any
     return ctx.reshape(index, ())
 
 
-def _digit(ctx: Any, number: Any, stride: int, count: int, total: int) -> Any:
+def _digit(ctx: TranslationContext, number: Any, stride: int, count: int, total: int) -> Any:
     """Emit `number // stride % count`, for a number less than `total`."""
     if stride > 1:
         number = ctx.op("divide", number, ctx.full(number.aval, stride), out=number.aval)
@@ -287,7 +294,7 @@ _DUMMY = ShapedArray((), np.dtype(np.bool_))
 
 
 def _with_dummy_result(body: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    def with_result(ctx: Any, *blocks: Any) -> list[Any]:
+    def with_result(ctx: TranslationContext, *blocks: Any) -> list[Any]:
         return [*body(ctx, *blocks), ctx.constant(np.False_)]
 
     return with_result
@@ -295,7 +302,12 @@ def _with_dummy_result(body: Callable[..., list[Any]]) -> Callable[..., list[Any
 
 @xla_translations.register(xla_pmap_p)
 def _pmap_translation(
-    ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, call_jaxpr: ClosedJaxpr, **params: Any
+    ctx: TranslationContext,
+    in_avals: Sequence[ShapedArray],
+    in_vals: Sequence[Any],
+    *,
+    call_jaxpr: ClosedJaxpr,
+    **params: Any,
 ) -> list[Any]:
     def flat(*args: Any) -> list[Any]:
         return as_shard_map(*args, call_jaxpr=call_jaxpr, **params)
@@ -305,7 +317,7 @@ def _pmap_translation(
     return outs
 
 
-def _is_off_mesh(ctx: Any, mesh: Any, axis_name: tuple[Any, ...]) -> bool:
+def _is_off_mesh(ctx: TranslationContext, mesh: Any, axis_name: tuple[Any, ...]) -> bool:
     """Return whether the program is not over the mesh: over other devices, or inside one element of another mesh."""
     manual = ctx.module.manual
     if manual is not None:
@@ -313,7 +325,7 @@ def _is_off_mesh(ctx: Any, mesh: Any, axis_name: tuple[Any, ...]) -> bool:
     return mesh.size == 1 or ctx.module.meshes.count not in (1, mesh.size)  # XLA partitions for several devices only
 
 
-def _body(jaxpr: ClosedJaxpr, ctx: Any, *blocks: Any) -> list[Any]:
+def _body(jaxpr: ClosedJaxpr, ctx: TranslationContext, *blocks: Any) -> list[Any]:
     outs: list[Any] = ctx.inline(jaxpr, blocks)
     return outs
 
@@ -337,7 +349,12 @@ def whole_program(
 
 @xla_translations.register(custom_partitioning_p)
 def _partitioned(
-    ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, call: ClosedJaxpr, partitioning: Any
+    ctx: TranslationContext,
+    in_avals: Sequence[ShapedArray],
+    in_vals: Sequence[Any],
+    *,
+    call: ClosedJaxpr,
+    partitioning: Any,
 ) -> list[Any]:
     from corejax_xla_backend import hlo
 

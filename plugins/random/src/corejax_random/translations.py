@@ -8,7 +8,7 @@ for each consumer and compile for seconds.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from corejax_random.distributions.random_between import random_between_p
 from corejax_random.generators.bit_generator import UINT64, rng_bit_generator_p, rng_uniform_p
 from corejax_random.generators.hashing import PARITY, ROTATIONS, UINT32, threefry2x32_p
 from corejax_random.generators.table import UINTS
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 xla_translations.register(random_between_p, by="decomposition")  # explicit, as the primitive also has an impl rule
 
@@ -44,7 +47,7 @@ def threefry2x32(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return list(map(ctx.materialized, ctx.op("optimization_barrier", *both, out=[out, out])))
 
 
-def _rounds(ctx: Any, out: ShapedArray, k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
+def _rounds(ctx: TranslationContext, out: ShapedArray, k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
     def op(name: str, *operands: Any) -> Any:
         return ctx.op(name, *operands, out=out)
 
@@ -97,7 +100,9 @@ _HALVES, _STATE = ShapedArray((2, 2), UINT32), ShapedArray((2,), UINT64)
 
 
 @xla_translations.register(rng_bit_generator_p)
-def rng_bit_generator(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any, dtype: Any, algorithm: Any) -> Any:
+def rng_bit_generator(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, shape: Any, dtype: Any, algorithm: Any
+) -> Any:
     """Translate to `rng_bit_generator`, with a state of u64[2]; signed integers are converted from words."""
     (key,), (aval,) = in_vals, in_avals
     narrow = aval.dtype == UINT32
@@ -113,7 +118,7 @@ def rng_bit_generator(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any, dtyp
 
 
 @xla_translations.register(rng_uniform_p)
-def rng_uniform(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any) -> Any:
+def rng_uniform(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, shape: Any) -> Any:
     """Translate to `rng` with the uniform distribution."""
     sizes = ctx.constant(np.array(shape, np.int64))
     out = ShapedArray(shape, in_avals[0].dtype)

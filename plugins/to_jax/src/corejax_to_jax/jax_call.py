@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax.extend.programs import select_list
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 jax_call_p = Primitive("jax.call", multiple_results=True, doc="Call a function of JAX. Params: program.")
 
@@ -172,7 +175,9 @@ def _vmap(size: int, vals: Sequence[Any], dims: Sequence[int | None], program: J
 
 
 @xla_translations.register(jax_call_p)
-def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], program: JaxProgram) -> list[Any]:
+def _translation(
+    ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], program: JaxProgram
+) -> list[Any]:
     from corejax_xla_backend.hlo import splice  # imported late: jaxlib loads when the first program is lowered
 
     return splice(ctx, program, lambda: program.stablehlo(ctx.platform), in_vals, program.out_avals)

@@ -156,7 +156,7 @@ def cond_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], *, branches:
     flags = (*(False for _ in residuals), *linear_later)
     recorded: list[Any] = []
     if _runs(halves.unknown):
-        params = {"branches": halves.unknown, "linear": flags}
+        params: dict[str, object] = {"branches": halves.unknown, "linear": flags}
         recorded = trace.record(cond_p, [index, *residuals, *later], params)
     return merge_lists(halves.unknowns_out, outs[:num_known], recorded)
 

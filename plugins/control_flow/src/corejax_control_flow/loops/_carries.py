@@ -228,7 +228,7 @@ def _retyped(old: Jaxpr, avals: Sequence[ShapedArray]) -> Jaxpr | None:
             continue
         if _converts_weak_value(eqn):
             return None
-        operands = [_strong_literal(eqn, v) if type(v) is Literal else new.get(v, v) for v in eqn.invars]
+        operands = [_strong_literal(eqn, v) if isinstance(v, Literal) else new.get(v, v) for v in eqn.invars]
         if _is_conversion(eqn) and operands[0].aval is eqn.outvars[0].aval:
             new[eqn.outvars[0]] = operands[0]
             continue

@@ -215,7 +215,7 @@ def _with_index(old: Jaxpr) -> Jaxpr:
     from corejax_lax_basic import lax
 
     i, *constvars = old.constvars
-    one = as_array(np.ones((), i.aval.dtype))
+    one: Any = as_array(np.ones((), i.aval.dtype))
     if i.aval.weak_type:
         one = 1
     step, _ = stage(lambda i: [lax.add(i, one)], [i.aval], old.debug_info)

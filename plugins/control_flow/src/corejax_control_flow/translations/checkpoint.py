@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(remat_p)
 def remat_translation(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Sequence[Any],
     *,
@@ -47,7 +50,7 @@ _WORDS |= {f"{sign}int{bits}": f"int{bits}" for sign in ("", "u") for bits in (8
 _INDEX = ShapedArray((), np.dtype(np.int32))
 
 
-def _opaque_zero(ctx: Any, x: Any, ct: Any) -> Any:
+def _opaque_zero(ctx: TranslationContext, x: Any, ct: Any) -> Any:
     """Return the last bit of n (n + 1), which is 0, where n is the sum of bits of `x` and of `ct`.
 
     XLA for CPUs drops barriers before it schedules the operations. It would then schedule the recomputation as early as
@@ -60,7 +63,7 @@ def _opaque_zero(ctx: Any, x: Any, ct: Any) -> Any:
     return ctx.op("and", product, one, out=_INDEX)
 
 
-def _bits(ctx: Any, x: Any) -> Any:
+def _bits(ctx: TranslationContext, x: Any) -> Any:
     """Return bits of the first element, as i32."""
     shape, dtype = x.aval.shape, x.aval.dtype
     if shape:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, dtypes, xla_translations
 from corejax_control_flow.custom.composite import composite_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(composite_p)
 def composite_translation(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Sequence[Any],
     *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,13 @@ from corejax_control_flow.loops.progress import ProgressBar, progress_p, report,
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.loops.while_rules import while_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(scan_p)
 def scan_translation(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Sequence[Any],
     *,
@@ -50,7 +53,7 @@ def scan_translation(
     return state
 
 
-def _scan_of_symbolic_length(ctx: Any, loop: _Loop, carry: Sequence[Any]) -> list[Any]:
+def _scan_of_symbolic_length(ctx: TranslationContext, loop: _Loop, carry: Sequence[Any]) -> list[Any]:
     """Translate a scan of symbolic length.
 
     If the length may be 0, the loop's arrays are padded by one element: StableHLO rejects a slice of one element of an
@@ -74,7 +77,7 @@ def _is_positive(length: Any) -> bool:
         return False
 
 
-def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unroll: int) -> list[Any]:
+def _while(ctx: TranslationContext, loop: _Loop, state: list[Any], counter: Any, stop: int, unroll: int) -> list[Any]:
     scalar = ShapedArray((), counter)
     avals = [scalar, *(x.aval for x in state)]
 
@@ -99,7 +102,7 @@ def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unr
     return outs
 
 
-def _number(ctx: Any, n: Any, dtype: np.dtype[Any]) -> Any:
+def _number(ctx: TranslationContext, n: Any, dtype: np.dtype[Any]) -> Any:
     """Return a constant; a symbolic size stands in the program as text until its value is known."""
     if not isinstance(n, SymbolicDim):
         return ctx.constant(np.asarray(n, dtype))
@@ -119,7 +122,7 @@ class _Loop:
         self.length = length
         self.reverse = reverse
 
-    def step(self, ctx: Any, position: Any, state: Sequence[Any]) -> list[Any]:
+    def step(self, ctx: TranslationContext, position: Any, state: Sequence[Any]) -> list[Any]:
         """Run the body at one position of the scanned arrays."""
         carry, ys = split_list(state, [self.num_carry])
         zero = ctx.constant(np.zeros((), position.aval.dtype))
@@ -129,7 +132,7 @@ class _Loop:
         return [*new, *(_store(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
 
 
-def _element(ctx: Any, x: Any, position: Any, zero: Any) -> Any:
+def _element(ctx: TranslationContext, x: Any, position: Any, zero: Any) -> Any:
     shape = x.aval.shape[1:]
     attrs = f"slice_sizes = {ctx.i64((1, *shape))}"
     start = [position, *(zero for _ in shape)]
@@ -138,7 +141,7 @@ def _element(ctx: Any, x: Any, position: Any, zero: Any) -> Any:
     )
 
 
-def _store(ctx: Any, stack: Any, element: Any, position: Any, zero: Any) -> Any:
+def _store(ctx: TranslationContext, stack: Any, element: Any, position: Any, zero: Any) -> Any:
     shape = stack.aval.shape[1:]
     update = ctx.reshape(element, (1, *shape))
     return ctx.op("dynamic_update_slice", stack, update, position, *(zero for _ in shape), out=stack.aval)
@@ -146,7 +149,7 @@ def _store(ctx: Any, stack: Any, element: Any, position: Any, zero: Any) -> Any:
 
 @xla_translations.register(while_p)
 def while_translation(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Sequence[Any],
     *,
@@ -168,7 +171,7 @@ def while_translation(
     return outs
 
 
-def _while_with_carried_condition(ctx: Any, carry: list[Any], cond: Any, body: Any) -> list[Any]:
+def _while_with_carried_condition(ctx: TranslationContext, carry: list[Any], cond: Any, body: Any) -> list[Any]:
     """Translate a loop with ordered effects in its condition.
 
     Effects in the condition's region have no order, so the body evaluates the condition and the loop carries its value.
@@ -191,7 +194,7 @@ def _while_with_carried_condition(ctx: Any, carry: list[Any], cond: Any, body: A
 
 @xla_translations.register(progress_p)
 def progress_translation(
-    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, bar: ProgressBar, total: int | None
+    ctx: TranslationContext, in_avals: Any, in_vals: Sequence[Any], *, bar: ProgressBar, total: int | None
 ) -> Any:
     """Call the host, inside a `case` that runs only if a report is due."""
     count, going = in_vals

@@ -6,7 +6,7 @@ cond custom_linear_solve custom_lin optimization_barrier dce_sink
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from corejax_control_flow.markers.dce_sink import dce_sink_p
 from corejax_control_flow.markers.optimization_barrier import optimization_barrier_p
 from corejax_control_flow.solvers.custom_linear_solve import custom_linear_solve_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 _FLAG = ShapedArray((), np.dtype(np.bool_))
 
 
 @xla_translations.register(cond_p)
 def cond_translation(
-    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
+    ctx: TranslationContext, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
 ) -> list[Any]:
     """Translate to `case`; the regions refer to the operands from outside.
 
@@ -46,7 +49,13 @@ def cond_translation(
 
 @xla_translations.register(custom_linear_solve_p)
 def custom_linear_solve_translation(
-    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, const_lengths: Any, solve: ClosedJaxpr, **params: Any
+    ctx: TranslationContext,
+    in_avals: Any,
+    in_vals: Sequence[Any],
+    *,
+    const_lengths: Any,
+    solve: ClosedJaxpr,
+    **params: Any,
 ) -> list[Any]:
     """Inline the solver."""
     _, _, consts, _, b = split_list(in_vals, const_lengths)
@@ -55,13 +64,15 @@ def custom_linear_solve_translation(
 
 
 @xla_translations.register(custom_lin_p)
-def custom_lin_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, name: str, **params: Any) -> list[Any]:
+def custom_lin_translation(
+    ctx: TranslationContext, in_avals: Any, in_vals: Sequence[Any], *, name: str, **params: Any
+) -> list[Any]:
     """Raise TypeError, as the derivative cannot be evaluated."""
     raise no_forward_mode(name)
 
 
 @xla_translations.register(optimization_barrier_p)
-def optimization_barrier_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any]) -> list[Any]:
+def optimization_barrier_translation(ctx: TranslationContext, in_avals: Any, in_vals: Sequence[Any]) -> list[Any]:
     """Translate to `optimization_barrier`."""
     return ctx.op("optimization_barrier", *in_vals, out=list(in_avals)) if in_vals else []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Var
@@ -108,7 +108,7 @@ class _Builder:
         self.add(Node("equation", title, details, values, note, programs), eqn.outvars)
         self.uses(eqn.invars)
 
-    def uses(self, atoms: list[Any]) -> None:
+    def uses(self, atoms: Sequence[Any]) -> None:
         """Add edges to the last node, one for each variable."""
         target = len(self.graph.nodes) - 1
         for v in dict.fromkeys(v for v in atoms if type(v) is Var):

@@ -87,19 +87,18 @@ def beyond(value: Any, dtype: np.dtype[Any]) -> int:
     return (value > greatest) - (value < least)
 
 
-def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
+def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array | Tracer:
     """Return a Python scalar, or the symbolic size of an axis, as a rank-0 array.
 
     Raises:
         OverflowError: the dtype does not hold the integer.
     """
     if isinstance(value, SymbolicDim):
-        operand: Array = structural.astype(value.__corejax_array__(), dtype)
-        return operand
+        return structural.astype(value.__corejax_array__(), dtype)
     return scalar_maker(dtype, weak)(value)
 
 
-def fill_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
+def fill_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array | Tracer:
     """Return a scalar to fill an array with: as `make_scalar`, and also 0 of an extended dtype.
 
     Raises:

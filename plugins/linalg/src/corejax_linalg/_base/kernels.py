@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, stage_closed, xla_translations
 from corejax_linalg._base.types import INT32, lapack_name
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 __corejax_registers_for_caller__ = True  # a rule's provenance is the file of its primitive
 
 
 def kernel(
-    ctx: Any, name: str, *operands: Any, out: Sequence[ShapedArray], in_place: Any = (), **attributes: Any
+    ctx: TranslationContext,
+    name: str,
+    *operands: Any,
+    out: Sequence[ShapedArray],
+    in_place: Any = (),
+    **attributes: Any,
 ) -> Any:
     """Append a call of a LAPACK kernel and return its results.
 
@@ -38,7 +46,7 @@ def info_of(x: ShapedArray, rank: int = 2) -> ShapedArray:
     return ShapedArray(x.shape[: x.ndim - rank], INT32)
 
 
-def nan_where_failed(ctx: Any, info: Any, *values: Any) -> list[Any]:
+def nan_where_failed(ctx: TranslationContext, info: Any, *values: Any) -> list[Any]:
     """Replace the values of matrices with nonzero `info` by NaN."""
     batch = info.aval.shape
     truth = ShapedArray(batch, np.dtype(np.bool_))
@@ -53,7 +61,7 @@ def nan_where_failed(ctx: Any, info: Any, *values: Any) -> list[Any]:
     return outs
 
 
-def inlined(ctx: Any, fun: Callable[..., Any], *vals: Any) -> Any:
+def inlined(ctx: TranslationContext, fun: Callable[..., Any], *vals: Any) -> Any:
     """Inline `fun`, a function of arrays in terms of `lax` that returns one value or a list."""
     several = False
 
@@ -75,7 +83,7 @@ def on_cpu(primitive: Primitive) -> Callable[[Callable[..., Any]], Callable[...,
     """
 
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
-        def translation(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+        def translation(ctx: TranslationContext, in_avals: Any, in_vals: Any, **params: Any) -> Any:
             types = abstract_eval_rules.lookup(primitive)(*in_avals, **params)
             if all(a.size != 0 for a in in_avals):
                 return rule(ctx, types, *in_vals, **params)

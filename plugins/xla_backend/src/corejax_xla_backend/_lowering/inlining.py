@@ -260,7 +260,7 @@ def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> 
     repeats = name in _REPEATING
     if out is None or more or eqn.effects or not (repeats or "elementwise" in eqn.primitive.tags):
         return
-    vals = [_scalar(atom) if type(atom) is Literal else scalars.get(atom) for atom in eqn.invars]
+    vals = [_scalar(atom) if isinstance(atom, Literal) else scalars.get(atom) for atom in eqn.invars]
     inexact = dtypes.is_inexact(out.aval.dtype)
     if None not in vals:
         try:

@@ -45,7 +45,7 @@ def _label(eqn: JaxprEqn) -> str:
     """Return a call's name without the transformations that are in the path already, or the primitive's name."""
     name = eqn.params.get("name")
     if "higher_order" not in eqn.primitive.tags or not isinstance(name, str):
-        return eqn.primitive.name  # type: ignore[no-any-return]
+        return eqn.primitive.name
     return f"jit({name.rpartition('(')[2].rstrip(')')})"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,14 @@ from corejax_lax_basic.conversion.convert import convert_element_type_p, stop_gr
 from corejax_lax_basic.conversion.identity import copy_p, stage_p
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(convert_element_type_p)
-def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+def _convert_element_type(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, new_dtype: Any, weak_type: bool
+) -> Any:
     (x,) = in_vals
     if dtypes.is_bool(new_dtype) and not dtypes.is_bool(x.aval.dtype):
         return ctx.compare("NE", x, ctx.full(x.aval, 0))  # XLA's convert to i1 would take the lowest bit
@@ -31,5 +36,5 @@ def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: A
 @xla_translations.register(stop_gradient_p)
 @xla_translations.register(stage_p)
 @xla_translations.register(copy_p)
-def _identity(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _identity(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     return in_vals[0]

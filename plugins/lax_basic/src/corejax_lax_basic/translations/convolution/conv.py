@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from corejax_lax_basic.convolution.conv import conv_general_dilated_p
 from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 from corejax_lax_basic.translations.linear.dot import precision_text
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 
 def _numbers(numbers: Any) -> str:
@@ -25,7 +28,7 @@ def _numbers(numbers: Any) -> str:
     return f"#stablehlo.conv<{axes(lhs, 'bf')}x{axes(rhs, 'oi')}->{axes(out, 'bf')}>"
 
 
-def _attributes(ctx: Any, precision: Any, params: dict[str, Any]) -> str:
+def _attributes(ctx: TranslationContext, precision: Any, params: dict[str, Any]) -> str:
     padding = params["padding"]
     reversal = f"array<i1: {', '.join(['false'] * len(padding))}>" if padding else "array<i1>"
     return (
@@ -42,7 +45,9 @@ def _attributes(ctx: Any, precision: Any, params: dict[str, Any]) -> str:
 
 
 @xla_translations.register(conv_general_dilated_p)
-def conv_general_dilated(ctx: Any, in_avals: Any, in_vals: Any, *, precision: Any = None, **params: Any) -> Any:
+def conv_general_dilated(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, precision: Any = None, **params: Any
+) -> Any:
     """Lower to `convolution`, with sums in the preferred element type; a complex one is four real ones."""
     out = conv_general_dilated_p.abstract(tuple(in_avals), params)[0]
     out = ShapedArray(out.shape, out.dtype)
@@ -71,7 +76,7 @@ def _undivided_dimensions(
     return [lhs[2:], rhs[2:], out[2:]]
 
 
-def _crop(ctx: Any, lhs: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _crop(ctx: TranslationContext, lhs: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Apply negative padding to the operand, and return the params of the remaining convolution.
 
     XLA on CPUs reads beyond the operand if one end of an axis is cropped and the other one padded.
@@ -84,7 +89,7 @@ def _crop(ctx: Any, lhs: Any, params: dict[str, Any]) -> tuple[Any, dict[str, An
     return (ctx.pad(lhs, config), params | {"padding": tuple(padding)}) if any(map(any, config)) else (lhs, params)
 
 
-def _convolution(ctx: Any, lhs: Any, rhs: Any, out: ShapedArray, attrs: str) -> Any:
+def _convolution(ctx: TranslationContext, lhs: Any, rhs: Any, out: ShapedArray, attrs: str) -> Any:
     if out.dtype in SMALL_INT_BYTES:  # XLA has no convolutions of these dtypes
         wide = np.dtype(np.int32)
         lhs, rhs = ctx.convert(lhs, wide), ctx.convert(rhs, wide)
@@ -105,7 +110,7 @@ def _convolution(ctx: Any, lhs: Any, rhs: Any, out: ShapedArray, attrs: str) -> 
     return ctx.op("complex", real, imag, out=out)
 
 
-def _part(ctx: Any, which: str, x: Any, dtype: np.dtype[Any]) -> Any:
+def _part(ctx: TranslationContext, which: str, x: Any, dtype: np.dtype[Any]) -> Any:
     """Return the real or imaginary part of a complex or real value."""
     if not dtypes.is_complex(x.aval.dtype):
         return ctx.convert(x, dtype) if which == "real" else ctx.full(x.aval.update(dtype=dtype), 0)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import Primitive, dtypes, xla_translations
 from corejax_lax_basic._base.accuracy import AccuracyMode, Tolerance
 from corejax_lax_basic.elementwise._family import STABLEHLO
 from corejax_lax_basic.translations.elementwise.complex_ends import with_ends
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
+
+def expanded(ctx: TranslationContext, vals: Sequence[Any]) -> list[Any]:
     """Broadcast scalars to the shape of the arrays beside them, so that elementwise operands have one shape."""
     first = vals[0].aval.shape
     for v in vals:
@@ -26,7 +29,7 @@ def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     expensive = name in EXPENSIVE
     divides = name in ("divide", "remainder")
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
         vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
         if divides and dtypes.is_integer(vals[0].aval.dtype):
             return _divide_integers(ctx, name, *vals)
@@ -38,7 +41,7 @@ def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     return rule
 
 
-def _divide_integers(ctx: Any, name: str, x: Any, y: Any) -> Any:
+def _divide_integers(ctx: TranslationContext, name: str, x: Any, y: Any) -> Any:
     """Return a quotient or remainder of integers; if `y` is zero, all bits set or `x`.
 
     XLA's division has the same results, except for two constants: XLA divides these while it compiles, which ends the
@@ -58,7 +61,7 @@ EXPENSIVE = {
 _WIDTHS = {"float32": (8, 23), "float64": (11, 52)}  # bits of exponent and mantissa
 
 
-def fusible(ctx: Any, x: Any) -> Any:
+def fusible(ctx: TranslationContext, x: Any) -> Any:
     """Wrap an expensive operation's result, so that XLA compiles a larger elementwise function as one fusion.
 
     If such a result is used twice, XLA's CPU compiler makes several fusions of the operations before it, and repeats

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
 from corejax_lax_basic.translations.elementwise._family import expanded
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
+
+def extremum(ctx: TranslationContext, name: str, x: Any, y: Any) -> Any:
     """Lower to `maximum` or `minimum`; complex numbers in lexicographic order, and NaN if either is, as in NumPy."""
     if not dtypes.is_complex(x.aval.dtype):
         return ctx.op(name, x, y, out=x.aval)
@@ -27,7 +30,7 @@ def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
 
 
 def _extremum(name: str) -> Callable[..., Any]:
-    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
         return extremum(ctx, name, *expanded(ctx, in_vals))
 
     return rule

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import xla_translations
 from corejax_lax_basic.elementwise import comparison
 from corejax_lax_basic.translations.elementwise._family import expanded
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 def _comparison(direction: str) -> Callable[..., Any]:
-    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
         return ctx.compare(direction, *expanded(ctx, in_vals))
 
     return rule

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic.elementwise._complex_ends import ENDS
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 
 def _negated(kind: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -22,11 +25,11 @@ def _compared(direction: str, value: float | None) -> Callable[[Any, Any], Any]:
     return lambda ctx, v: ctx.compare(direction, v, v if value is None else ctx.full(v.aval, value))
 
 
-def _is_finite(ctx: Any, v: Any) -> Any:
+def _is_finite(ctx: TranslationContext, v: Any) -> Any:
     return ctx.op("is_finite", v, out=v.aval.update(dtype=np.dtype(bool)))
 
 
-def is_infinite(ctx: Any, v: Any) -> Any:
+def is_infinite(ctx: TranslationContext, v: Any) -> Any:
     """Return whether a real value is an infinity of either sign."""
     return _compared("EQ", math.inf)(ctx, ctx.op("abs", v, out=v.aval))
 
@@ -42,7 +45,7 @@ _KINDS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def with_ends(ctx: Any, name: str, x: Any, out: Any) -> Any:
+def with_ends(ctx: TranslationContext, name: str, x: Any, out: Any) -> Any:
     """Return `out`, XLA's value of the function `name` at `x`, with the values that Annex G defines.
 
     Args:
@@ -72,6 +75,6 @@ def with_ends(ctx: Any, name: str, x: Any, out: Any) -> Any:
     return ctx.op("complex", re, im, out=x.aval)
 
 
-def function(ctx: Any, name: str, operation: str, x: Any, attrs: str = "") -> Any:
+def function(ctx: TranslationContext, name: str, operation: str, x: Any, attrs: str = "") -> Any:
     """Return an operation of StableHLO or CHLO on `x`, with the values that Annex G defines."""
     return with_ends(ctx, name, x, ctx.op(operation, x, out=x.aval, attrs=attrs))

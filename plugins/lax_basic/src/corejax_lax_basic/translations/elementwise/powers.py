@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from corejax_lax_basic.elementwise.powers import by_squaring, integer_pow_p, pow
 from corejax_lax_basic.translations.elementwise._family import expanded, fusible
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def _pow(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+
+def _pow(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     x, y = expanded(ctx, in_vals)
     if dtypes.is_inexact(x.aval.dtype):
         y = ctx.convert(y, x.aval.dtype)
@@ -24,7 +27,7 @@ def _pow(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return _pow_of_integers(ctx, x, y)
 
 
-def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
+def _unless_zero(ctx: TranslationContext, x: Any, y: Any, power: Any) -> Any:
     """Return a complex power; 0 if the base is 0 and the exponent's real part is positive, for which XLA gives NaN."""
     zero = ctx.full(x.aval, 0)
     re, im = part(ctx, "real", y), part(ctx, "imag", y)
@@ -34,7 +37,7 @@ def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
     return ctx.op("select", vanishes, zero, power, out=x.aval)
 
 
-def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
+def _pow_of_integers(ctx: TranslationContext, x: Any, y: Any) -> Any:
     """Compute by squaring and multiplying for each bit: XLA's `power` of integers reads six bits of the exponent.
 
     The unrolled steps become one kernel, in which XLA simplifies constants: `(-1)**n` takes few operations. A loop
@@ -59,7 +62,7 @@ def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
     return power if unsigned else ctx.op("select", vanishes, zero, power, out=aval)
 
 
-def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
+def _integer_pow(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, y: int) -> Any:
     (base,) = in_vals
     dtype = base.aval.dtype
     if dtype in NARROW_FLOATS and not 0 <= y <= 2:  # intermediate powers overflow, or are rounded several times
@@ -71,7 +74,7 @@ def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
     return ctx.convert(ctx.op("divide", ctx.full(aval, 1), power, out=aval) if y < 0 else power, dtype)
 
 
-def _square(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _square(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     if dtypes.is_complex(x.aval.dtype):
         return ctx.op("chlo.square", x, out=x.aval)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.elementwise.select import clamp_p, select_n_p
 from corejax_lax_basic.translations.elementwise._family import expanded, one_op
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(select_n_p)
-def _select_n(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _select_n(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     which, *cases = expanded(ctx, in_vals)
     if len(cases) == 1:
         return cases[0]
@@ -20,7 +23,7 @@ def _select_n(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return _halved(ctx, which, cases, 0)
 
 
-def _halved(ctx: Any, which: Any, cases: Sequence[Any], first: int) -> Any:
+def _halved(ctx: TranslationContext, which: Any, cases: Sequence[Any], first: int) -> Any:
     """Select a case by binary search; `first` is the index of the first of `cases`."""
     if len(cases) == 1:
         return cases[0]

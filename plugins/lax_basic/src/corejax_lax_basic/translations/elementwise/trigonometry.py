@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from corejax_lax_basic.elementwise.trigonometry import atan2_p, cosh_p, sinh_p
 from corejax_lax_basic.translations.elementwise._family import expanded
 from corejax_lax_basic.translations.elementwise.complex_ends import function
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def _half_exp(ctx: Any, x: Any) -> tuple[Any, Any]:
+
+def _half_exp(ctx: TranslationContext, x: Any) -> tuple[Any, Any]:
     """Compute `exp(|x|) / 2` and `exp(-|x|) / 2`; the first overflows only if a hyperbolic function does."""
     aval = x.aval
     size = ctx.op("multiply", ctx.op("abs", x, out=aval), ctx.full(aval, 0.5), out=aval)
@@ -22,11 +25,11 @@ def _half_exp(ctx: Any, x: Any) -> tuple[Any, Any]:
     return grown, ctx.op("divide", ctx.full(aval, 0.25), grown, out=aval)
 
 
-def _cosh(ctx: Any, x: Any) -> Any:
+def _cosh(ctx: TranslationContext, x: Any) -> Any:
     return ctx.op("add", *_half_exp(ctx, x), out=x.aval)
 
 
-def _sinh(ctx: Any, x: Any) -> Any:
+def _sinh(ctx: TranslationContext, x: Any) -> Any:
     """Compute the hyperbolic sine; below 1 by `exp(|x|) - 1`, which is accurate there."""
     aval = x.aval
     size, one = ctx.op("abs", x, out=aval), ctx.full(aval, 1)
@@ -44,7 +47,7 @@ def _hyperbolic(of_real: Any, name: str) -> Any:
     CHLO's operations of real numbers compute `exp(x + log(1/2))`, which has an error of |x| ulp.
     """
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
         (x,) = in_vals
         dtype = x.aval.dtype
         if dtypes.is_complex(dtype):
@@ -60,7 +63,7 @@ xla_translations.register(cosh_p, _hyperbolic(_cosh, "cosh"))
 
 
 @xla_translations.register(atan2_p)
-def _atan2(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _atan2(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     x, y = expanded(ctx, in_vals)
     aval = x.aval
     if not dtypes.is_complex(aval.dtype):

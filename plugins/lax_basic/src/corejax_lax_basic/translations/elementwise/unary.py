@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from corejax_lax_basic.translations.elementwise._family import accuracy_text
 from corejax_lax_basic.translations.elementwise.complex_ends import function, is_infinite
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+
+def _abs(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     if dtypes.is_unsigned(x.aval.dtype):
         return x
@@ -27,7 +30,7 @@ def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return out
 
 
-def _sign(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _sign(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     if dtypes.is_unsigned(x.aval.dtype):  # `sign` takes signed types only
         return ctx.op("minimum", x, ctx.full(x.aval, 1), out=x.aval)
@@ -38,7 +41,7 @@ def _sign(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return ctx.op("select", ctx.compare("EQ", x, zero), zero, out, out=x.aval)  # `sign` keeps the sign of a zero
 
 
-def _exp2(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
+def _exp2(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
     (x,) = in_vals
     if not dtypes.is_complex(x.aval.dtype):
         return ctx.op("power", ctx.full(x.aval, 2), x, out=x.aval)  # exact for integers, unlike exp(x log(2))
@@ -49,7 +52,7 @@ def _exp2(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any
     return function(ctx, "exp", "exponential", ctx.op("complex", *scaled, out=x.aval))
 
 
-def _logistic(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
+def _logistic(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
     (x,) = in_vals
     dtype = x.aval.dtype
     if dtype in NARROW_FLOATS:  # exp(-x) would overflow in these

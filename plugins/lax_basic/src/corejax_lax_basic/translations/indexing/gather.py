@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from corejax.extend.types import SymbolicDim
 from corejax_lax_basic.indexing.dimension_numbers import FILL, check_gather
 from corejax_lax_basic.indexing.gather import fill_of, gather_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def signed_indices(ctx: Any, indices: Any, shape: Any) -> Any:
+
+def signed_indices(ctx: TranslationContext, indices: Any, shape: Any) -> Any:
     """Convert indices to int32 or int64; a value beyond int64 is as far outside as its maximum."""
     dtype = indices.aval.dtype
     if dtype == np.uint64:
@@ -26,7 +29,7 @@ def _is_large(size: Any) -> bool:
     return not isinstance(size, SymbolicDim) and size > np.iinfo(np.int32).max
 
 
-def last_starts(ctx: Any, indices: Any, shape: Any, sizes: Any, axes: Any) -> Any:
+def last_starts(ctx: TranslationContext, indices: Any, shape: Any, sizes: Any, axes: Any) -> Any:
     """Return, for each component of an index, the last position at which a window lies inside the operand."""
     starts, dtype = [shape[d] - sizes[d] for d in axes], indices.aval.dtype
     if any(isinstance(n, SymbolicDim) for n in starts):
@@ -37,12 +40,12 @@ def last_starts(ctx: Any, indices: Any, shape: Any, sizes: Any, axes: Any) -> An
     return ctx.broadcast_in_dim(last, indices.aval.shape, (indices.aval.ndim - 1,))
 
 
-def clamped(ctx: Any, indices: Any, last: Any) -> Any:
+def clamped(ctx: TranslationContext, indices: Any, last: Any) -> Any:
     """Clamp indices, so that their windows lie inside the operand."""
     return ctx.op("clamp", ctx.full(indices.aval, 0), indices, last, out=indices.aval)
 
 
-def inside(ctx: Any, indices: Any, last: Any) -> Any:
+def inside(ctx: TranslationContext, indices: Any, last: Any) -> Any:
     """Return which windows lie inside the operand: a boolean for each place."""
     flags = ctx.op(
         "and",
@@ -65,7 +68,7 @@ def inside(ctx: Any, indices: Any, last: Any) -> Any:
 
 @xla_translations.register(gather_p)
 def gather(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Any,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import ClosedJaxpr, Primitive, ShapedArray, xla_translations
 from corejax.extend.types import max_dim
@@ -22,9 +22,18 @@ from corejax_lax_basic.indexing.scatter_combining import (
 from corejax_lax_basic.translations.elementwise.arithmetic import extremum
 from corejax_lax_basic.translations.indexing.gather import clamped, inside, last_starts, signed_indices
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 def scatter_op(
-    ctx: Any, in_vals: Any, combine: Callable[..., Any], *, dimension_numbers: Any, mode: Any, **promises: bool
+    ctx: TranslationContext,
+    in_vals: Any,
+    combine: Callable[..., Any],
+    *,
+    dimension_numbers: Any,
+    mode: Any,
+    **promises: bool,
 ) -> Any:
     """Lower to `scatter`; `combine(ctx, x, update)` returns the new element."""
     x, indices, updates = in_vals
@@ -63,7 +72,9 @@ def scatter_op(
     )[0]
 
 
-def _append_outside_window(ctx: Any, indices: Any, updates: Any, windows: Any, shape: Any) -> tuple[Any, Any, Any]:
+def _append_outside_window(
+    ctx: TranslationContext, indices: Any, updates: Any, windows: Any, shape: Any
+) -> tuple[Any, Any, Any]:
     """Append to a single window another one that lies outside of the operand.
 
     XLA turns a scatter of a single window into an update in place. If the operand is sharded, devices that do not hold
@@ -81,7 +92,7 @@ def _append_outside_window(ctx: Any, indices: Any, updates: Any, windows: Any, s
     return *both, tuple(range(1, len(inner) + 1))
 
 
-def _whole_windows(ctx: Any, indices: Any, last: Any, shape: Any) -> Any:
+def _whole_windows(ctx: TranslationContext, indices: Any, last: Any, shape: Any) -> Any:
     """Move windows that are partly outside to positions wholly outside.
 
     The specification drops single elements, while XLA drops whole windows, and so does the mode.
@@ -92,7 +103,7 @@ def _whole_windows(ctx: Any, indices: Any, last: Any, shape: Any) -> Any:
 
 
 def _register(primitive: Primitive, combine: Callable[..., Any]) -> None:
-    def rule(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any, **params: Any) -> Any:
         return scatter_op(ctx, in_vals, combine, **params)
 
     xla_translations.register(primitive, rule)
@@ -112,7 +123,7 @@ _register(scatter_max_p, lambda ctx, x, y: extremum(ctx, "maximum", x, y))
 
 @xla_translations.register(scatter_apply_p)
 def scatter_apply(
-    ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: ClosedJaxpr, update_shape: Any, **params: Any
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, jaxpr: ClosedJaxpr, update_shape: Any, **params: Any
 ) -> Any:
     """Lower to a scatter that ignores its updates."""
     x, indices = in_vals

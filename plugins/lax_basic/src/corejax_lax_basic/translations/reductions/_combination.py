@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import Fold
 from corejax_lax_basic.translations.elementwise.arithmetic import extremum
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 def combination(fold: Fold) -> Callable[..., Any]:
     """Return the function that builds the region of two scalars."""
     name = str(fold.stablehlo)
 
-    def combine(ctx: Any, x: Any, y: Any) -> Any:
+    def combine(ctx: TranslationContext, x: Any, y: Any) -> Any:
         return extremum(ctx, name, x, y) if name in ("maximum", "minimum") else ctx.op(name, x, y, out=x.aval)
 
     return combine
@@ -26,7 +29,7 @@ def combination(fold: Fold) -> Callable[..., Any]:
 def folding(fold: Fold, reduce: Callable[..., Any]) -> Callable[..., Any]:
     """Return the rule `reduce(ctx, x, initial, **params)`; a fold that rounds accumulates 16-bit floats in float32."""
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any, **params: Any) -> Any:
         (x,) = in_vals
         dtype = x.aval.dtype
         if fold.wide and dtype in NARROW_FLOATS:
@@ -37,7 +40,7 @@ def folding(fold: Fold, reduce: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def first_wins(ctx: Any, wins: str, x: Any, i: Any, y: Any, j: Any) -> Any:
+def first_wins(ctx: TranslationContext, wins: str, x: Any, i: Any, y: Any, j: Any) -> Any:
     """Return whether the first of two (value, index) pairs wins; the choice does not depend on the order of folding.
 
     The better value by the comparison `wins` wins, and a NaN before all numbers; of equals the one with the lesser

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 
 def is_all_reduced(name: str | None, dtype: Any) -> bool:
@@ -21,7 +24,13 @@ def is_all_reduced(name: str | None, dtype: Any) -> bool:
 
 
 def reduce_one(
-    ctx: Any, x: Any, initial: Any, out: ShapedArray, axes: Any, body: Callable[..., Any], all_reduced: bool
+    ctx: TranslationContext,
+    x: Any,
+    initial: Any,
+    out: ShapedArray,
+    axes: Any,
+    body: Callable[..., Any],
+    all_reduced: bool,
 ) -> Any:
     """Lower to `reduce`, with the region that `body` builds.
 
@@ -38,7 +47,7 @@ def reduce_one(
     carried = x.aval.dtype
     zero, zeros = ctx.constant(np.zeros((), carried)), ctx.full(ShapedArray(x.aval.shape, carried), 0)
 
-    def first(ctx: Any, x: Any, p: Any, y: Any, q: Any) -> list[Any]:
+    def first(ctx: TranslationContext, x: Any, p: Any, y: Any, q: Any) -> list[Any]:
         combined = body(ctx, ctx.convert(x, dtype), ctx.convert(y, dtype))
         return [ctx.convert(combined[0] if isinstance(combined, list) else combined, carried), p]
 

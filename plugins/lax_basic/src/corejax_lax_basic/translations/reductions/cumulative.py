@@ -6,7 +6,7 @@ XLA turns windows of prefixes into a tree of small windows, so that the work is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p, logaddexp
 from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.translations.reductions._combination import combination, folding
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
     """Return the rule of a cumulative reduction.
@@ -28,7 +31,7 @@ def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
         combine: function that combines two scalars in a region.
     """
 
-    def reduce(ctx: Any, x: Any, initial: Any, *, axis: int, reverse: bool) -> Any:
+    def reduce(ctx: TranslationContext, x: Any, initial: Any, *, axis: int, reverse: bool) -> Any:
         shape = x.aval.shape
         if x.aval.size == 0:
             return x
@@ -45,7 +48,7 @@ def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
     return folding(fold, reduce)
 
 
-def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
+def _logaddexp(ctx: TranslationContext, x: Any, y: Any) -> Any:
     aval = x.aval
     gap = ctx.op("subtract", x, y, out=aval)
     small = ctx.op("exponential", ctx.op("negate", ctx.op("abs", gap, out=aval), out=aval), out=aval)
@@ -58,7 +61,7 @@ _logarithms = _prefixes(CUMULATIVE[cumlogsumexp_p], _logaddexp)
 
 
 @xla_translations.register(cumlogsumexp_p)
-def _cumlogsumexp(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
+def _cumlogsumexp(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
     """Combine pairs of whole arrays: XLA computes windows of exponentials and logarithms element by element."""
     (x,) = in_vals
     dtype = x.aval.dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from corejax_lax_basic.translations._widening import widened
 from corejax_lax_basic.translations.reductions._combination import combination, first_wins, folding
 from corejax_lax_basic.translations.reductions._operation import is_all_reduced, reduce_one
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 def _reduced(aval: ShapedArray, axes: Axes) -> ShapedArray:
     return ShapedArray(tuple(d for i, d in enumerate(aval.shape) if i not in axes), aval.dtype)
@@ -24,14 +27,14 @@ def _reduced(aval: ShapedArray, axes: Axes) -> ShapedArray:
 def _folding(fold: Fold) -> Callable[..., Any]:
     """Return the rule of a reduction by one operation."""
 
-    def reduce(ctx: Any, x: Any, initial: Any, *, axes: Axes) -> Any:
+    def reduce(ctx: TranslationContext, x: Any, initial: Any, *, axes: Axes) -> Any:
         all_reduced = is_all_reduced(fold.stablehlo, x.aval.dtype)
         return reduce_one(ctx, x, initial, _reduced(x.aval, axes), axes, combination(fold), all_reduced)
 
     return folding(fold, reduce)
 
 
-def _places(ctx: Any, x: Any, extremum: Fold, axes: Axes, index: ShapedArray) -> Any:
+def _places(ctx: TranslationContext, x: Any, extremum: Fold, axes: Axes, index: ShapedArray) -> Any:
     """Return the least index of elements that equal the extremum, or are NaN."""
     truth = ShapedArray(x.aval.shape, dtypes.bool_)
     best = _folding(extremum)(ctx, [x.aval], [x], axes=axes)
@@ -51,7 +54,7 @@ def _index_of(wins: str, worst_of: Callable[[Any], Any], extremum: Fold) -> Call
     XLA on CPUs folds pairs one by one, but numbers several at a time: along long axes the extremum is found first.
     """
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
         x = widened(ctx, in_vals[0])
         index = ShapedArray(x.aval.shape, index_dtype)
         symbolic = any(isinstance(size, SymbolicDim) for size in index.shape)
@@ -59,7 +62,7 @@ def _index_of(wins: str, worst_of: Callable[[Any], Any], extremum: Fold) -> Call
             return _places(ctx, x, extremum, axes, index)
         value_0, index_0 = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
 
-        def body(ctx: Any, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
+        def body(ctx: TranslationContext, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
             take = first_wins(ctx, wins, x, i, y, j)
             return [ctx.op("select", take, x, y, out=x.aval), ctx.op("select", take, i, j, out=i.aval)]
 

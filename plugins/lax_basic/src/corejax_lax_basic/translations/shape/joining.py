@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corejax.extend import ShapedArray, xla_translations
 from corejax_lax_basic.shape.joining import concatenate_p, split_p, stack_p, unstack_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(concatenate_p)
-def concatenate(ctx: Any, in_avals: Any, in_vals: Any, *, dimension: int) -> Any:
+def concatenate(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, dimension: int) -> Any:
     """Lower to `concatenate`."""
     out = concatenate_p.abstract(tuple(in_avals), {"dimension": dimension})[0]
     dtype = out.dtype
@@ -22,7 +25,7 @@ def concatenate(ctx: Any, in_avals: Any, in_vals: Any, *, dimension: int) -> Any
     return ctx.convert(joined, dtype)
 
 
-def _parts(ctx: Any, x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+def _parts(ctx: TranslationContext, x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
     starts, limits = [0] * len(x.aval.shape), list(x.aval.shape)
     limits[axis] = 0
     outs = []
@@ -33,13 +36,13 @@ def _parts(ctx: Any, x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
 
 
 @xla_translations.register(split_p)
-def split(ctx: Any, in_avals: Any, in_vals: Any, *, sizes: Any, axis: int) -> Any:
+def split(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, sizes: Any, axis: int) -> Any:
     """Lower to a slice for each part."""
     return _parts(ctx, in_vals[0], sizes, axis)
 
 
 @xla_translations.register(unstack_p)
-def unstack(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
+def unstack(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
     """Lower to a slice for each index, without the axis."""
     (x,) = in_vals
     shape = (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :])
@@ -47,7 +50,7 @@ def unstack(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
 
 
 @xla_translations.register(stack_p)
-def stack(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
+def stack(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
     """Lower to `concatenate` of operands with an axis of size 1."""
     shape = in_vals[0].aval.shape
     parts = [ctx.reshape(x, (*shape[:axis], 1, *shape[axis:])) for x in in_vals]

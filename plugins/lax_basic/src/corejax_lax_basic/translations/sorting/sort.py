@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from corejax_lax_basic.sorting.sort import sort_p
 from corejax_lax_basic.translations._widening import orderable, widened
 from corejax_lax_basic.translations.sorting.total_order import compare_total
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def _key_parts(ctx: Any, x: Any) -> list[Any]:
+
+def _key_parts(ctx: TranslationContext, x: Any) -> list[Any]:
     """Return a key as values that the total order sorts: both zeros become 0.0, all NaNs one NaN.
 
     A complex number becomes its parts, after a rank that puts NaNs last: 1 for NaN in the imaginary part, 2 in the real
@@ -38,7 +41,7 @@ def _key_parts(ctx: Any, x: Any) -> list[Any]:
 def _precedes(num_keys: int) -> Any:
     """Return the body of a comparator; its operands come in pairs."""
 
-    def body(ctx: Any, *pairs: Any) -> Any:
+    def body(ctx: TranslationContext, *pairs: Any) -> Any:
         flag = ShapedArray((), dtypes.bool_)
         keys = [[_key_parts(ctx, pairs[2 * i + side]) for i in range(num_keys)] for side in (0, 1)]
         firsts, seconds = ([part for parts in side for part in parts] for side in keys)
@@ -55,7 +58,9 @@ def _precedes(num_keys: int) -> Any:
 
 
 @xla_translations.register(sort_p)
-def sort(ctx: Any, in_avals: Any, in_vals: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+def sort(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, dimension: int, is_stable: bool, num_keys: int
+) -> Any:
     """Lower to `sort` with a comparator for the keys."""
     operands = [widened(ctx, v) for v in in_vals]
     scalars = [ShapedArray((), v.aval.dtype) for v in operands for _ in range(2)]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.sorting.total_order import eq_to_p, le_to_p, lt_to_p
 from corejax_lax_basic.translations._widening import orderable
 from corejax_lax_basic.translations.elementwise._family import expanded
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def compare_total(ctx: Any, direction: str, x: Any, y: Any) -> Any:
+
+def compare_total(ctx: TranslationContext, direction: str, x: Any, y: Any) -> Any:
     """Lower to `compare` of two values of one type, with floats in their total order."""
     x, y = orderable(ctx, x), orderable(ctx, y)
     if not dtypes.is_float(x.aval.dtype):
@@ -24,7 +27,7 @@ def compare_total(ctx: Any, direction: str, x: Any, y: Any) -> Any:
 
 
 def _comparison(direction: str) -> Callable[..., Any]:
-    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
         # XLA compares constants as if 0.0 and -0.0 were equal: the barrier hides that the operands are constants.
         x, y = (ctx.op("optimization_barrier", v, out=v.aval) for v in expanded(ctx, in_vals))
         return compare_total(ctx, direction, x, y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic.special import _series, elementary, single
 from corejax_lax_basic.special._eager import FIRST_HALF
 from corejax_lax_basic.translations.elementwise._family import EXPENSIVE, expanded, fusible
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
@@ -33,7 +36,7 @@ class Formula:
 
     __slots__ = ("ctx", "value")
 
-    def __init__(self, ctx: Any, value: Any) -> None:
+    def __init__(self, ctx: TranslationContext, value: Any) -> None:
         self.ctx, self.value = ctx, value
 
     def like(self, x: Any) -> Any:
@@ -58,7 +61,7 @@ class Formula:
         return Formula(self.ctx, self.ctx.op("not", self.value, out=self.value.aval))
 
 
-def _emit(ctx: Any, name: str, *vals: Any) -> Any:
+def _emit(ctx: TranslationContext, name: str, *vals: Any) -> Any:
     out = ctx.op(name, *vals, out=vals[0].aval)
     return fusible(ctx, out) if name in EXPENSIVE else out
 
@@ -146,7 +149,7 @@ class Values:
         """Return `f(ops, out, *operands)` if any element is active, see `_eager.Arrays.if_any`; an `if`."""
         ctx, vals = active.ctx, [v.value for v in (out, *operands)]
 
-        def compute(ctx: Any) -> Any:
+        def compute(ctx: TranslationContext) -> Any:
             return f(self, *[Formula(ctx, v) for v in vals]).value
 
         regions = [ctx.region([], compute), ctx.region([], lambda ctx: out.value)]
@@ -157,10 +160,10 @@ class Values:
         ctx, counter = state[0].ctx, ShapedArray((), _WIDE)
         vals = [ctx.full(counter, 0), *(v.value for v in (*inputs, *state))]
 
-        def unfinished(ctx: Any, n: Any, *rest: Any) -> Any:
+        def unfinished(ctx: TranslationContext, n: Any, *rest: Any) -> Any:
             return ctx.compare("LT", n, ctx.full(counter, count))
 
-        def body(ctx: Any, n: Any, *rest: Any) -> list[Any]:
+        def body(ctx: TranslationContext, n: Any, *rest: Any) -> list[Any]:
             formulas = [Formula(ctx, v) for v in rest]
             number = Formula(ctx, ctx.broadcast_in_dim(n, rest[0].aval.shape, ()))
             after = step(self, number, formulas[: len(inputs)], formulas[len(inputs) :])
@@ -182,11 +185,11 @@ class Values:
         counter = ShapedArray((), _WIDE)
         vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*inputs, *state))]
 
-        def unfinished(ctx: Any, n: Any, active: Any, *rest: Any) -> Any:
+        def unfinished(ctx: TranslationContext, n: Any, active: Any, *rest: Any) -> Any:
             more = _any(ctx, active)
             return ctx.op("and", more, ctx.compare("LT", n, ctx.full(counter, limit)), out=more.aval)
 
-        def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
+        def body(ctx: TranslationContext, n: Any, active: Any, *rest: Any) -> list[Any]:
             is_active, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
             constants, last = vals[: len(inputs)], vals[len(inputs) :]
             n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
@@ -200,7 +203,7 @@ class Values:
         return [Formula(ctx, v) for v in outs[2 + len(inputs) :]]
 
 
-def _any(ctx: Any, x: Any) -> Any:
+def _any(ctx: TranslationContext, x: Any) -> Any:
     """Return whether any element is true."""
     if not x.aval.ndim:
         return x
@@ -233,7 +236,7 @@ def operations_for(dtype: np.dtype[Any]) -> Values:
 def formula(f: Callable[..., Formula]) -> Callable[..., Any]:
     """Return the translation rule of an elementwise primitive that is `f(ops, *operands)`, computed in float64."""
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
         dtype = in_avals[0].dtype
         operands = [Formula(ctx, ctx.convert(v, _WIDE)) for v in expanded(ctx, in_vals)]
         return ctx.convert(f(operations_for(dtype), *operands).value, dtype)
@@ -244,7 +247,7 @@ def formula(f: Callable[..., Formula]) -> Callable[..., Any]:
 def at_least_float32(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return the translation rule of an elementwise primitive that is `f(ctx, x)`; narrow floats use float32."""
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
         (x,) = in_vals
         dtype = x.aval.dtype
         narrow = dtypes.finfo(dtype).bits < 32

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import ShapedArray
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.windows.geometry import Pads, reduce_window_shape_tuple
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def pad_for_windows(ctx: Any, x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
+
+def pad_for_windows(ctx: TranslationContext, x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
     """Pad and dilate an operand."""
     config = [(low, high, d - 1) for (low, high), d in zip(padding, base_dilation, strict=True)]
     return ctx.pad(x, config, value) if any(map(any, config)) else x
@@ -28,7 +31,7 @@ def windowed(*settings: Sequence[Any]) -> list[int]:
 
 
 def reduce_window(
-    ctx: Any,
+    ctx: TranslationContext,
     operands: Sequence[Any],
     initial: Sequence[Any],
     body: Callable[..., Any],

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
 from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.translations.windows._reduce_window import windowed
 from corejax_lax_basic.windows.select_and_scatter import select_and_scatter_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(select_and_scatter_p)
 def select_and_scatter(
-    ctx: Any, in_avals: Any, in_vals: Any, *, select_jaxpr: ClosedJaxpr, scatter_jaxpr: ClosedJaxpr, **params: Any
+    ctx: TranslationContext,
+    in_avals: Any,
+    in_vals: Any,
+    *,
+    select_jaxpr: ClosedJaxpr,
+    scatter_jaxpr: ClosedJaxpr,
+    **params: Any,
 ) -> Any:
     """Lower to `select_and_scatter` with the programs as its regions."""
     operand, source, initial = in_vals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,20 @@ from corejax_lax_basic.translations.windows._reduce_window import pad_for_window
 from corejax_lax_basic.windows.geometry import Pads
 from corejax_lax_basic.windows.selection import select_and_gather_add_p, select_and_scatter_add_p, worst
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(select_and_gather_add_p)
 def select_and_gather_add(
-    ctx: Any, in_avals: Any, in_vals: Any, *, select: str, padding: Pads, base_dilation: Ints, **params: Any
+    ctx: TranslationContext,
+    in_avals: Any,
+    in_vals: Any,
+    *,
+    select: str,
+    padding: Pads,
+    base_dilation: Ints,
+    **params: Any,
 ) -> Any:
     """Lower to `reduce_window` of keys, their numbers and the values; the numbers decide between equal keys.
 
@@ -35,7 +45,7 @@ def select_and_gather_add(
     last = ctx.constant(np.array(np.iinfo(np.int32).max, np.int32))
     wins = "GT" if select == "ge" else "LT"
 
-    def body(ctx: Any, x: Any, i: Any, s: Any, y: Any, j: Any, t: Any) -> list[Any]:
+    def body(ctx: TranslationContext, x: Any, i: Any, s: Any, y: Any, j: Any, t: Any) -> list[Any]:
         take = first_wins(ctx, wins, x, i, y, j)
         return [ctx.op("select", take, a, b, out=a.aval) for a, b in ((x, y), (i, j), (s, t))]
 
@@ -47,7 +57,7 @@ def select_and_gather_add(
 
 @xla_translations.register(select_and_scatter_add_p)
 def select_and_scatter_add(
-    ctx: Any,
+    ctx: TranslationContext,
     in_avals: Any,
     in_vals: Any,
     *,
@@ -69,7 +79,7 @@ def select_and_scatter_add(
     keys = pad_for_windows(ctx, keys, ctx.constant(worst(select, keys.aval.dtype)), padding, ones)
     zero = ctx.constant(np.zeros((), keys.aval.dtype))
 
-    def keeps(ctx: Any, x: Any, y: Any) -> Any:
+    def keeps(ctx: TranslationContext, x: Any, y: Any) -> Any:
         keep = ctx.compare(select.upper(), x, y)
         if not dtypes.is_float(x.aval.dtype):
             return keep
