@@ -40,7 +40,7 @@ class Provenance(NamedTuple):
             function = function.func if isinstance(function, functools.partial) else function.__wrapped__
         explicit = getattr(function, "__provenance__", None)
         if explicit is not None:
-            return explicit  # type: ignore[no-any-return]
+            return explicit  # type: ignore[no-any-return]  # only this package sets it
         caller = caller or cls.of_caller()
         code = getattr(function, "__code__", None)
         module = getattr(function, "__module__", None)

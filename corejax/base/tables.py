@@ -232,7 +232,14 @@ class Table(dict[K, V], Generic[K, V]):
         self.follow(key)
 
     clear = MutableMapping.clear
-    pop = MutableMapping.pop
+
+    def pop(self, key: K, *default: Any) -> Any:
+        """Remove a key and return its value, as `dict.pop` does."""
+        if default and key not in self:
+            return default[0]
+        value = self[key]
+        del self[key]
+        return value
 
     def popitem(self) -> tuple[K, V]:
         """Remove the last key and return it with its value, as `dict.popitem` does."""
@@ -252,7 +259,7 @@ class Table(dict[K, V], Generic[K, V]):
         for key, value in dict(*others, **named).items():
             self[key] = value
 
-    def __ior__(self, other: object) -> Table[K, V]:  # type: ignore[misc, override]
+    def __ior__(self, other: object) -> Table[K, V]:  # type: ignore[misc, override]  # as `dict.__ior__` for tables
         self.update(other)
         return self
 

@@ -74,7 +74,7 @@ class CommandLine(click.Group):
             group = ContributedCommands(self.commands)
             manager().add_cli_commands(group)
             context.meta[_CONTRIBUTED] = group.commands
-        return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]
+        return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]  # set just before
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands. Plugins are loaded unless manifests list their commands."""

@@ -137,13 +137,13 @@ class ArrayMethods(Contributed):
         return self._scalar(complex, "complex()")
 
     def __trunc__(self) -> int:
-        return self._scalar(math.trunc, "math.trunc()")  # type: ignore[no-any-return]
+        return self._scalar(math.trunc, "math.trunc()")  # type: ignore[no-any-return]  # of any type for `math`
 
     def __floor__(self) -> int:
-        return self._scalar(math.floor, "math.floor()")  # type: ignore[no-any-return]
+        return self._scalar(math.floor, "math.floor()")  # type: ignore[no-any-return]  # of any type for `math`
 
     def __ceil__(self) -> int:
-        return self._scalar(math.ceil, "math.ceil()")  # type: ignore[no-any-return]
+        return self._scalar(math.ceil, "math.ceil()")  # type: ignore[no-any-return]  # of any type for `math`
 
     def __len__(self) -> int:
         if not self.shape:

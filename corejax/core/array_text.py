@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -36,9 +36,9 @@ class NumbersAndText:
         self._require_numbers("tolist")
         return self._fetch().tolist()
 
-    def tobytes(self, order: str = "C") -> bytes:
+    def tobytes(self, order: Literal["C", "F", "A"] = "C") -> bytes:
         """Return the bytes of the elements."""
-        return self._fetch().tobytes(order)  # type: ignore[arg-type]
+        return self._fetch().tobytes(order)
 
     def __bool__(self) -> bool:
         self._require_numbers("bool")
@@ -58,7 +58,7 @@ class NumbersAndText:
     def __index__(self) -> int:
         if self.aval.ndim or self.aval.dtype.kind not in "iub" or self.aval.dtype.kind == "b":
             raise TypeError(f"only integer scalar arrays convert to an index, this one is {self.aval.str_short()}")
-        return self._fetch().item()  # type: ignore[no-any-return]
+        return self._fetch().item()  # type: ignore[no-any-return]  # an integer, by its dtype
 
     def __format__(self, spec: str) -> str:
         number = self.aval.ndim == 0 and self.aval.dtype.names is None

@@ -26,7 +26,6 @@ unsplit_sharding: Slot[Callable[[int], Any]] = Slot("the sharding of types that 
 """`provide(ndim -> sharding)`: a sharding over the mesh of the context, or None if the context has no mesh."""
 
 Shape: TypeAlias = Sequence[int]
-Avals: TypeAlias = "Sequence[ShapedArray]"
 Operands: TypeAlias = Sequence[object]  # what `get_aval` takes: arrays, tracers, NumPy arrays, Python numbers
 Dims: TypeAlias = Sequence[int | None]  # batching dimensions of operands; None if an operand is not mapped
 FlatFun: TypeAlias = Callable[..., Operands]  # a function from leaves to leaves
@@ -231,7 +230,7 @@ def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
     aval = _scalar_avals.get((kind, bits))
     if aval is None:
         aval = _scalar_avals[kind, bits] = ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
-    if kind is int and not -(1 << (bits - 1)) <= x < 1 << (bits - 1):  # type: ignore[operator]
+    if kind is int and not -(1 << (bits - 1)) <= x < 1 << (bits - 1):  # type: ignore[operator]  # an int
         raise OverflowError(
             f"{source_info.by_caller()}Python int {x} does not fit {aval.dtype.name}, the default integer dtype; "
             f"give it a dtype (for example numpy.int64({x})) or set default_dtype_bits to 64"
@@ -297,13 +296,14 @@ def get_aval(x: Any) -> ShapedArray:
         return get_aval(array_of(x))
     if isinstance(x, _SCALARS):  # an instance of a subclass, such as an IntEnum
         kind = next(t for t in _SCALARS if isinstance(x, t))
-        return python_scalar_aval(kind(x))  # type: ignore[arg-type]
+        return python_scalar_aval(kind(x))  # type: ignore[arg-type]  # each is a type of numbers
     raise TypeError(
         f"{source_info.by_caller()}{x!r} of type {type(x).__name__} is not an array: expected an array, a NumPy array "
         f"or a Python scalar{conversion_hint(x)}"
     )
 
 
+Avals: TypeAlias = Sequence[ShapedArray]
 types_of: dict[type, Callable[[Any], ShapedArray]] = {}  # for classes such as `ShapeDtypeStruct`, which have no value
 
 

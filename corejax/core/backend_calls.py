@@ -86,7 +86,7 @@ def fetched_by(backend: Backend, buffer: object, aval: ShapedArray | None) -> np
 
 def place_of(backend: Backend, buffer: object) -> Device:
     """Return the device or the sharding of a buffer."""
-    return _call(backend, backend, "device_of", None, buffer)  # type: ignore[no-any-return]
+    return _call(backend, backend, "device_of", None, buffer)  # type: ignore[no-any-return]  # by its protocol
 
 
 def _call(backend: Backend, of: Any, method: str, what: Callable[[], str] | None, *args: object, **more: object) -> Any:

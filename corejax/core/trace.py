@@ -97,7 +97,8 @@ _interpreters: weakref.WeakSet[type[Trace]] = weakref.WeakSet()
 def _set_reporting(cls: type[Trace]) -> None:
     current = vars(cls)["process_primitive"]
     process = getattr(current, "__corejax_reports__", current)
-    cls.process_primitive = _reporting(process) if observe.watched else process  # type: ignore[method-assign]
+    process = _reporting(process) if observe.watched else process
+    cls.process_primitive = process  # type: ignore[method-assign]  # replaced, as the comment above says
 
 
 @observe.watched_changed.connect

@@ -348,7 +348,7 @@ def no_numbers(d: DType, what: str) -> TypeError:
 
 def element_of(d: DType) -> tuple[DType, tuple[int, ...]]:
     """Return the dtype and shape of the numbers in an element of an extended dtype."""
-    base, shape = d[0].subdtype  # type: ignore[misc]
+    base, shape = d[0].subdtype  # type: ignore[misc]  # extended dtypes have one
     return base, shape
 
 

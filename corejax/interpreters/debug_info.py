@@ -132,4 +132,4 @@ def named_as(fun: Any, assigned: Sequence[str] = _NAMES, updated: Sequence[str] 
     A callable object may have a `__name__` that is not a string; such names are not copied.
     """
     copied = [n for n in assigned if n not in _NAMES or isinstance(getattr(fun, n, None), str)]
-    return functools.wraps(fun, assigned=copied, updated=updated)  # type: ignore[return-value]
+    return functools.wraps(fun, assigned=copied, updated=updated)  # type: ignore[return-value]  # a decorator

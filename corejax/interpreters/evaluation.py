@@ -62,7 +62,7 @@ class EvalTrace(Trace):
 
     interpreter = "eval"
 
-    process_primitive: Evaluate  # type: ignore[assignment]
+    process_primitive: Evaluate  # type: ignore[assignment]  # an attribute here, a method of other traces
     run_program: RunProgram
 
     def __init__(self) -> None:

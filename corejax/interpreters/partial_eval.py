@@ -75,7 +75,7 @@ class PartialEvalTrace(Trace):
             if type(x) is PartialEvalTracer and x._trace is self:
                 break
         else:
-            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]  # has a parent
         rule = partial_eval_rules.table.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)
@@ -109,7 +109,7 @@ class PartialEvalTrace(Trace):
     def place_of(self, source: source_info.Source | None) -> source_info.Source | None:
         """Return the source that an equation stores: the user's line, and its scope inside this transformation."""
         if not self.located:
-            return state.source  # type: ignore[no-any-return]
+            return state.source  # type: ignore[no-any-return]  # a Source
         if not self.depth or source is None or len(source) < 3:
             return source
         return (source[0], source[1], source[2][self.depth :])

@@ -50,11 +50,11 @@ class JitTracer(Tracer):
 
     def origin(self) -> str:
         """Return sentences that say which function was traced, and why the value is not known."""
-        return self._trace.explain(self)  # type: ignore[attr-defined, no-any-return]
+        return self._trace.explain(self)  # type: ignore[attr-defined, no-any-return]  # a StagingTrace
 
     def made_at(self) -> str | None:
         """Return the user's line that computed the value."""
-        return self._trace.made_at(self._var)  # type: ignore[attr-defined, no-any-return]
+        return self._trace.made_at(self._var)  # type: ignore[attr-defined, no-any-return]  # a StagingTrace
 
 
 class StagingTrace(Trace):
@@ -101,7 +101,7 @@ class StagingTrace(Trace):
         """Return the variable or literal for any value; add a constant to the program if needed."""
         if isinstance(x, Tracer):
             if x._trace is self:
-                return x._var  # type: ignore[attr-defined, no-any-return]
+                return x._var  # type: ignore[attr-defined, no-any-return]  # its tracers are JitTracers
             if not x._trace.alive or _inside(x._trace, self):
                 raise escaped(x, f"primitive {primitive.name!r}" if primitive else "the result of a traced function")
             return self._constant(x, x.aval)
@@ -215,9 +215,7 @@ def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, li
     return jaxpr, consts
 
 
-def _end(
-    trace: StagingTrace, top: Trace, source: object, scope: tuple[object, ...], contexts: int, collecting: bool
-) -> None:
+def _end(trace: StagingTrace, top: Trace, source: object, scope: Any, contexts: int, collecting: bool) -> None:
     """Restore the thread's state after a recording; may be called twice."""
     state.trace, state.source, state.scope = top, source, scope
     trace.alive = False

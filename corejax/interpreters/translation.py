@@ -14,12 +14,14 @@ neither it nor jaxlib. The StableHLO specification describes the operations: htt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from corejax.core.avals import Avals, Shape, ShapedArray
 
 if TYPE_CHECKING:
     from corejax.ir import ClosedJaxpr
+
+Types: TypeAlias = ShapedArray | Avals  # of one result, or of several
 
 
 class TranslationValue(Protocol):
@@ -48,15 +50,9 @@ class TranslationContext(Protocol):
     @property
     def in_elementwise(self) -> bool:
         """Whether the decomposition of an elementwise primitive is being translated."""
-        ...
 
     def op(
-        self,
-        name: str,
-        *operands: TranslationValue,
-        out: ShapedArray | Avals,
-        attrs: str = "",
-        regions: Sequence[str] = (),
+        self, name: str, *operands: TranslationValue, out: Types, attrs: str = "", regions: Sequence[str] = ()
     ) -> Any:
         """Append an operation.
 

@@ -73,7 +73,7 @@ def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: object)
         problem = "no equation, but the equation has effects"
     if problem is not None:
         raise bad_equations("dce", eqn, rule, problem)
-    return kept  # type: ignore[no-any-return]
+    return kept  # type: ignore[no-any-return]  # checked just before
 
 
 def equations_mismatch(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted: Iterable[Var]) -> str | None:

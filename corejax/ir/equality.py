@@ -118,7 +118,7 @@ def _key(atom: Atom, numbers: Mapping[Var, int]) -> Any:
     """Return a key that is equal for equivalent atoms: a variable's number, a free variable, or a literal's bits."""
     if type(atom) is Var:
         return numbers.get(atom, atom)
-    return atom.aval, literal_scalar(atom).tobytes()  # type: ignore[arg-type]
+    return atom.aval, literal_scalar(atom).tobytes()  # type: ignore[arg-type]  # no variable, so a literal
 
 
 def _same_list(xs: Any, ys: Any, same: Callable[[Any, Any], bool]) -> bool:

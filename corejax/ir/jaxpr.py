@@ -13,7 +13,7 @@ from corejax.errors import CorejaxError
 from corejax.messages.source_info import Source
 
 # Provided by `corejax.ir`: the printer's functions by name, imported when something is first printed.
-printer: Slot[Callable[[str], Callable[..., Any]]] = Slot("the printer of programs")
+printer: Slot[Callable[[str], Callable[..., str]]] = Slot("the printer of programs")
 
 
 class Shown:
@@ -26,15 +26,15 @@ class Shown:
 
     def pretty(self, **options: object) -> str:
         """Return the program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
-        return printer.get()("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
+        return printer.get()("jaxpr_text")(self, **options)
 
     def to_dot(self) -> str:
         """Return the program as a graph in Graphviz' language, with types on edges and inner programs as clusters."""
-        return required("draw_jaxpr")(self).dot  # type: ignore[no-any-return]
+        return required("draw_jaxpr")(self).dot  # type: ignore[no-any-return]  # a plugin's class
 
     def to_svg(self) -> str:
         """Return the program as a picture, an SVG document; Graphviz is not needed."""
-        return required("draw_jaxpr")(self).svg  # type: ignore[no-any-return]
+        return required("draw_jaxpr")(self).svg  # type: ignore[no-any-return]  # a plugin's class
 
     def _repr_html_(self) -> str | None:
         """Return picture and text for notebooks; None, for text only, if the program is large or no plugin draws."""
@@ -42,7 +42,7 @@ class Shown:
             draw = required("draw_jaxpr")
         except (LookupError, CorejaxError):
             return None
-        return draw(self)._repr_html_()  # type: ignore[no-any-return]
+        return draw(self)._repr_html_()  # type: ignore[no-any-return]  # a plugin's class
 
     def __repr__(self) -> str:
         return self.pretty()
@@ -79,6 +79,7 @@ class Literal:
 
 
 Atom = Var | Literal
+Atoms = Sequence[Atom]
 
 
 _P = TypeVar("_P")
@@ -112,12 +113,7 @@ class JaxprEqn:
     __slots__ = ("invars", "outvars", "params", "primitive", "source_info")
 
     def __init__(
-        self,
-        primitive: Primitive,
-        invars: Sequence[Atom],
-        outvars: list[Var],
-        params: Params,
-        source_info: Source | None = None,
+        self, primitive: Primitive, invars: Atoms, outvars: list[Var], params: Params, source_info: Source | None = None
     ) -> None:
         self.primitive = primitive
         self.invars = invars
@@ -144,7 +140,7 @@ class JaxprEqn:
         return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)
 
     def __repr__(self) -> str:
-        return printer.get()("eqn_text")(self)  # type: ignore[no-any-return]
+        return printer.get()("eqn_text")(self)
 
 
 class Jaxpr(Shown):
@@ -170,7 +166,7 @@ class Jaxpr(Shown):
         constvars: Sequence[Var],
         invars: Sequence[Var],
         eqns: Sequence[JaxprEqn],
-        outvars: Sequence[Atom],
+        outvars: Atoms,
         debug_info: Any = None,
     ) -> None:
         self.constvars = list(constvars)
@@ -362,4 +358,4 @@ def parse_jaxpr(text: str, consts: Operands | None = None) -> Jaxpr | ClosedJaxp
         JaxprTypeError: the program is ill-typed.
         PluginMissingError: no plugin that reads programs is installed (corejax-explain).
     """
-    return required("parse_jaxpr")(text, consts)  # type: ignore[no-any-return]
+    return required("parse_jaxpr")(text, consts)  # type: ignore[no-any-return]  # a plugin's function

@@ -201,7 +201,7 @@ def locate_source(source: Source | None, known: dict[int, tuple[CodeType, Positi
     positions = list(code.co_positions()) if cached is None else cached[1]
     if known is not None and cached is None:
         known[id(code)] = (code, positions)
-    offset: int = source[1]  # type: ignore[index]
+    offset: int = source[1]  # type: ignore[index]  # not None, as `code` is not
     index = offset // 2
     line, _, column, _ = positions[index] if index < len(positions) else (None, None, None, None)
     return Location(code.co_filename, line or code.co_firstlineno, column, code.co_qualname.rsplit(".", 1)[-1])

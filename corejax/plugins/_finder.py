@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import _imp
 import importlib
-import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ class _Loader:
         self.make = make
         self.spec: Any = None
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = self.make()
         self.spec = module.__spec__ or spec
         return module
@@ -39,9 +39,10 @@ class _Loader:
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec
         if "__dir__" not in vars(module):
-            module.__dir__ = lambda: sorted({*_public(module), *self.manager().names_inside(self.name)})  # type: ignore[method-assign]
+            names = lambda: sorted({*_public(module), *self.manager().names_inside(self.name)})  # noqa: E731
+            module.__dir__ = names  # type: ignore[method-assign]  # as PEP 562 allows
         if "__getattr__" not in vars(module):
-            module.__getattr__ = self.attribute  # type: ignore[method-assign]
+            module.__getattr__ = self.attribute  # type: ignore[method-assign]  # as PEP 562 allows
 
     def attribute(self, attribute: str) -> Any:
         """Return the object that a plugin exports inside the namespace.
@@ -82,7 +83,7 @@ class NamespaceFinder:
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    ) -> ModuleSpec | None:
         """Return the spec of the plugin's module for `corejax.<namespace>...`; None for anything else.
 
         Raises:
@@ -95,7 +96,7 @@ class NamespaceFinder:
         with _without_import_lock():
             return self._find(fullname, name)
 
-    def _find(self, fullname: str, name: str) -> importlib.machinery.ModuleSpec | None:
+    def _find(self, fullname: str, name: str) -> ModuleSpec | None:
         manager = self.manager()
         if manager.may_export(name):
             manager.load()
@@ -114,10 +115,10 @@ class NamespaceFinder:
             raise missing_name(manager, name, importing=True)
         return None  # Python's own error names the module that was asked for
 
-    def _spec(self, fullname: str, make: Callable[[], ModuleType]) -> importlib.machinery.ModuleSpec:
+    def _spec(self, fullname: str, make: Callable[[], ModuleType]) -> ModuleSpec:
         """Return the spec of a package, even if `make` returns a plain module: plugins export namespaces inside it."""
         loader = _Loader(self.manager, fullname.partition(".")[2], make)
-        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]
+        return ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]  # a loader by duck typing
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace = name

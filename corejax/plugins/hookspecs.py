@@ -9,6 +9,7 @@ If a hook or an argument is renamed, the old name stays here while it is depreca
 or `@hookspec(warn_on_impl_args={"old": CorejaxDeprecationWarning("...")})`, and its caller passes both.
 """
 
+# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ hookspec = pluggy.HookspecMarker("corejax")
 
 
 @hookspec(firstresult=True)
-def corejax_declare_api_version() -> int:  # type: ignore[empty-body]
+def corejax_declare_api_version() -> int:
     """Return the plugin API version that the plugin was made for. Called once, before any other hook; default 1."""
 
 
@@ -56,7 +57,7 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
 
 
 @hookspec(firstresult=True)
-def corejax_declare_rule_kinds() -> Mapping[str, str]:  # type: ignore[empty-body]
+def corejax_declare_rule_kinds() -> Mapping[str, str]:
     """Return the plugin's own rule kinds: `{"interval": "acme_corejax.interpreter:interval_rules"}`.
 
     Each entry names a module and the `RuleRegistry` of that kind in it, best the module of the interpreter. Called when
@@ -70,17 +71,17 @@ def corejax_declare_rule_kinds() -> Mapping[str, str]:  # type: ignore[empty-bod
 
 
 @hookspec(firstresult=True)
-def corejax_export_names() -> Mapping[str, str]:  # type: ignore[empty-body]
+def corejax_export_names() -> Mapping[str, str]:
     """Return names for the facade: `{"jit": "acme_corejax.api:jit"}` makes `corejax.jit`, imported at first use."""
 
 
 @hookspec(firstresult=True)
-def corejax_export_namespaces() -> Mapping[str, str]:  # type: ignore[empty-body]
+def corejax_export_namespaces() -> Mapping[str, str]:
     """Return modules for the facade: `{"lax": "acme_corejax.lax"}` makes `corejax.lax`, imported at first use."""
 
 
 @hookspec(firstresult=True)
-def corejax_provide_array_methods() -> Mapping[str, Any]:  # type: ignore[empty-body]
+def corejax_provide_array_methods() -> Mapping[str, Any]:
     """Return operators, methods and properties of arrays and tracers, by name. Called when the plugin is loaded.
 
     Each is a function or a property, or a place, `"acme_corejax.methods:cubed"`, from which it is imported at first
@@ -89,12 +90,12 @@ def corejax_provide_array_methods() -> Mapping[str, Any]:  # type: ignore[empty-
 
 
 @hookspec(firstresult=True)
-def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
     """Return structural operations that interpreters need, by name (`corejax.core.structural`)."""
 
 
 @hookspec(firstresult=True)
-def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:  # type: ignore[empty-body]
+def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:
     """Return settings, name -> (default, parser). Each becomes an attribute of `corejax.config`.
 
     True as third element means that traces depend on the setting; they are then cached for each of its values.
@@ -102,7 +103,7 @@ def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:  # type: ignore
 
 
 @hookspec(firstresult=True)
-def corejax_provide_backends() -> Mapping[str, str]:  # type: ignore[empty-body]
+def corejax_provide_backends() -> Mapping[str, str]:
     """Return backends: `{"acme": "acme_corejax.backend:BACKEND"}` makes `jit(f, backend="acme")`.
 
     Each entry names a module and the `corejax.extend.Backend` in it. Called when the plugin is loaded; the module is
@@ -112,7 +113,7 @@ def corejax_provide_backends() -> Mapping[str, str]:  # type: ignore[empty-body]
 
 
 @hookspec(firstresult=True)
-def corejax_provide_examples(primitive: str) -> Sequence[Example]:  # type: ignore[empty-body]
+def corejax_provide_examples(primitive: str) -> Sequence[Example]:
     """Return example applications of a primitive of the plugin, on which its rules are checked (`corejax verify`).
 
     Args:
@@ -123,7 +124,7 @@ def corejax_provide_examples(primitive: str) -> Sequence[Example]:  # type: igno
 
 
 @hookspec(firstresult=True)
-def corejax_provide_checks() -> Mapping[str, str]:  # type: ignore[empty-body]
+def corejax_provide_checks() -> Mapping[str, str]:
     """Return checks of the plugin's own rule kinds: `{"interval": "acme_corejax.checks:INTERVAL"}`.
 
     Each entry names a module and the `corejax_testing.Check` in it. `corejax verify` runs the check on every primitive,

@@ -95,7 +95,8 @@ class _Call:
             return []
         if kind in self.inline:
             return inline_closed(program, values)
-        return self.primitive.bind(*values, **self.params(kind, program, operands, params))  # type: ignore[no-any-return]
+        new = self.params(kind, program, operands, params)
+        return self.primitive.bind(*values, **new)  # type: ignore[no-any-return]  # several results, so a list
 
     def split(self, params: Params, unknowns: Sequence[bool]) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
         """Apply `partial_eval_jaxpr` to the program, with the declaration's policy."""
@@ -209,8 +210,8 @@ def _dce(call: _Call, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[boo
 
 
 def _recompute(call: _Call, policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
-    recomputation = find_recomputation.get()()  # not None, because it calls this rule
-    first, again, count = recomputation.programs(call.program(eqn.params), policy)  # type: ignore[union-attr]
+    recompute = find_recomputation.get()()
+    first, again, count = recompute.programs(call.program(eqn.params), policy)  # type: ignore[union-attr]  # calls this
     if not count:
         return None
     saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
@@ -224,9 +225,9 @@ def _recompute(call: _Call, policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
 def _translation(call: _Call, ctx: Any, in_avals: object, in_vals: Sequence[Any], /, **params: object) -> list[Any]:
     program = call.program(params)
     if "xla_translation" in call.inline:
-        return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
-    name = params.get("name")
-    return ctx.call(program, in_vals, name if isinstance(name, str) else call.primitive.name)  # type: ignore[no-any-return]
+        return ctx.inline(program, in_vals)  # type: ignore[no-any-return]  # see TranslationContext
+    name = found if isinstance(found := params.get("name"), str) else call.primitive.name
+    return ctx.call(program, in_vals, name)  # type: ignore[no-any-return]  # as above
 
 
 _KINDS: dict[str, tuple[Any, Callable[..., Any], dict[str, bool]]] = {
@@ -315,7 +316,7 @@ def _bound(of_call: Callable[..., object], call: _Call) -> RuleFn:
     parameters = list(inspect.signature(of_call).parameters.values())[1:]
     if of_call is _impl:  # show the parameter with the program as required
         parameters.insert(1, inspect.Parameter(call.param, inspect.Parameter.KEYWORD_ONLY))
-    rule.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    rule.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions accept any attribute
     return rule
 
 
@@ -336,5 +337,5 @@ def inlining(param: str) -> Callable[..., list[Any]]:
     def inlined(*operands: Any, **params: Any) -> list[Any]:
         return inline_closed(params[param], operands)
 
-    inlined.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
+    inlined.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]  # functions accept any attribute
     return inlined

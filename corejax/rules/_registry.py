@@ -158,7 +158,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         def rule(*args: object, **params: object) -> Any:
             return self.lookup(primitive)(*args, **params)
 
-        rule.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
+        rule.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]  # functions accept any attribute
         return rule
 
     def unregister(self, primitive: Primitive, platform: str | None = None) -> None:

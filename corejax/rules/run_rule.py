@@ -38,7 +38,7 @@ def run_rule(
     """
     previous = state.trace
     try:
-        state.trace = below  # type: ignore[assignment]
+        state.trace = below  # type: ignore[assignment]  # None only for a rule that binds nothing
         out = rule(*operands, **params)
     except Exception as error:
         attribute_to_rule(error, primitive, state.source, registry.kind)

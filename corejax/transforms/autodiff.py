@@ -173,7 +173,7 @@ def linear_transpose(fun: Callable[..., object], *primals: object) -> Callable[[
         real = checked_cotangent(f"the transpose of {fun_name(fun)}", cts, jaxpr.out_avals, out_tree, integers)
         cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], real)
         shown = [zero_cotangent(a) if c is None else c for c, a in zip(cts_in, avals, strict=True)]
-        return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
+        return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]  # the tree is a tuple
 
     return tree.Partial(transposed, consts)
 
@@ -284,7 +284,7 @@ class Pullback(_LinearFunction):
         fun, avals_in, avals_out, in_tree, out_tree = self._signature
         real = checked_cotangent(f"the pullback of {fun_name(fun)}", cts, avals_out, out_tree)
         shown = [user_tangent(c, a) for c, a in zip(self._call.pull(real), avals_in, strict=True)]
-        return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
+        return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]  # the tree is a tuple
 
     def __repr__(self) -> str:
         return f"<pullback of {fun_name(self._signature.fun)}>"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import methodcaller
 from typing import Any, TypeVar
 
 from corejax.base.provenance import Provenance
@@ -75,7 +75,7 @@ def register_pytree_with_keys(
 
 def register_pytree_node_class(cls: T) -> T:
     """Register the decorated class by its `tree_flatten()` and class method `tree_unflatten(metadata, children)`."""
-    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)  # type: ignore[attr-defined]
+    register_pytree_node(cls, methodcaller("tree_flatten"), cls.tree_unflatten)  # type: ignore[attr-defined]  # JAX's
     return cls
 
 
@@ -83,9 +83,9 @@ def register_pytree_with_keys_class(cls: T) -> T:
     """Register the decorated class as `register_pytree_node_class` does, with keys by `tree_flatten_with_keys()`."""
     register_pytree_with_keys(
         cls,
-        operator.methodcaller("tree_flatten_with_keys"),
-        cls.tree_unflatten,  # type: ignore[attr-defined]
-        operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None,
+        methodcaller("tree_flatten_with_keys"),
+        cls.tree_unflatten,  # type: ignore[attr-defined]  # JAX's
+        methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None,
     )
     return cls
 

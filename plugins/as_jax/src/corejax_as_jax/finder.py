@@ -90,8 +90,8 @@ class NamesLoader(SourceFileLoader):
         super().exec_module(module)
         own = vars(module).get("__getattr__")
         # A module's functions of these names stand in for methods.
-        module.__getattr__ = lambda name: lookup(module, own, name)  # type: ignore[method-assign]
-        module.__dir__ = lambda: sorted({*vars(module), *_inner_modules(module), *_names_of_corejax(module)})  # type: ignore[method-assign]
+        module.__getattr__ = lambda name: lookup(module, own, name)  # type: ignore[method-assign]  # as PEP 562 allows
+        module.__dir__ = lambda: sorted({*vars(module), *_inner_modules(module), *_names_of_corejax(module)})  # type: ignore[method-assign]  # PEP 562
 
 
 def lookup(module: ModuleType, own: Any, name: str) -> Any:

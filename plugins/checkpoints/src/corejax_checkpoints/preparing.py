@@ -23,7 +23,7 @@ from corejax_checkpoints import index as index_file
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # not on Windows
 
 SUFFIX = ".saving"
 LOCK, ID = "lock", "id"  # files in the directory; only the process that holds the lock writes the id

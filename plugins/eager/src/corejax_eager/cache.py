@@ -24,7 +24,7 @@ class Cache(dict[Any, Any]):
     """
 
     __slots__ = ("__weakref__", "clearings", "limit")
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __hash__ = object.__hash__  # type: ignore[assignment]  # dicts have no hash
 
     def __init__(self, limit: int = 4096) -> None:
         super().__init__()

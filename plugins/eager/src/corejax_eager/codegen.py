@@ -89,7 +89,7 @@ def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
         jaxpr.memo["generated"] = (version, runs, function)
     if function is not None:
         try:
-            return function(*values)  # type: ignore[no-any-return]
+            return function(*values)  # type: ignore[no-any-return]  # a list, as generated
         except Exception:  # evaluation raises the error again, for the right equation
             pass
     return run_by_equations(jaxpr, values)
@@ -198,7 +198,7 @@ class _CodeGenerator:
         arguments = [self.names[v] for v in binders]
         self.emit_equations()
         outs = [self.read_only_operand(v) for v in self.jaxpr.outvars]
-        return self.compile(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
+        return self.compile(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]  # generated code
 
     def generate_on_arrays(
         self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any, ufunc: np.ufunc | None
@@ -224,7 +224,7 @@ class _CodeGenerator:
             elif atom in self.numbers:
                 out = f"asarray({out})"
             outs.append(f"Array({out}, {self.bind_global('type', aval)})")
-        return self.compile(arguments, self.result_text(outs, structure))  # type: ignore[no-any-return]
+        return self.compile(arguments, self.result_text(outs, structure))  # type: ignore[no-any-return]  # generated
 
     def emit_argument(self, name: str) -> str:
         """Emit the lines that bind a local name to an argument's NumPy array; return the argument's own name."""

@@ -270,8 +270,8 @@ def _pooling(name: str, reducer: Callable[..., Any], start: float, mean: bool, d
 
         return init_fun, apply_fun
 
-    # The stubs of `corejax.lax` omit what is for plugins only.
-    pooling: Callable[..., Layer] = lax.named(layer, name, _POOLING.format(doc))  # type: ignore[attr-defined]
+    text = _POOLING.format(doc)
+    pooling: Callable[..., Layer] = lax.named(layer, name, text)  # type: ignore[attr-defined]  # not in stubs
     return pooling
 
 

@@ -118,7 +118,7 @@ def dispatch(
             kept.clear()
         miss = functools.partial(_miss, primitive, params, target, {})
         call = kept[key] = target.backend.dispatcher(primitive.name, miss)
-    return call(*arrays)  # type: ignore[no-any-return]
+    return call(*arrays)  # type: ignore[no-any-return]  # a list, by `_miss`
 
 
 def _miss(

@@ -21,7 +21,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         """Serve a file, and record its path."""
         super().do_GET()
-        self.server.served_path = self.path  # type: ignore[attr-defined]
+        self.server.served_path = self.path  # type: ignore[attr-defined]  # an attribute of this server
 
     def log_message(self, *args: Any) -> None:
         """Log nothing."""

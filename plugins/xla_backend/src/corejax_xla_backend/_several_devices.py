@@ -5,6 +5,7 @@ A parameter of an equation names devices if it has an attribute `device_tuple`, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -178,7 +179,7 @@ def place_at(
             )
     requested = options.in_shardings or (None,) * len(places)
     in_shardings = tuple(
-        _argument_sharding(name, lambda i=i: _argument(closed, i), sharding, place, aval, devices)  # type: ignore[misc]
+        _argument_sharding(name, functools.partial(_argument, closed, i), sharding, place, aval, devices)
         for i, (sharding, place, aval) in enumerate(zip(requested, places, avals, strict=True))
     )
     for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False):

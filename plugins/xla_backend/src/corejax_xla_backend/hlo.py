@@ -131,7 +131,8 @@ def lapack_call(
     ndim = max(a.ndim for a in (*avals, *out))
     batch_dims = ndim - 2 if _builder(ctx).module.meshes.count > 1 else 0
     attrs = attributes_of(target, avals, out, attributes or {}, False, ndim, in_place, batch_dims)
-    return ctx.op("custom_call", *operands, out=list(out), attrs=attrs)  # type: ignore[no-any-return]
+    results: list[TranslationValue] = ctx.op("custom_call", *operands, out=list(out), attrs=attrs)
+    return results
 
 
 def partitioned_call(

@@ -333,4 +333,4 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     Raises:
         RuntimeError: the other process cannot be reached.
     """
-    return _profiler.register_subprocess(pid, port)  # type: ignore[no-any-return]
+    return _profiler.register_subprocess(pid, port)  # type: ignore[no-any-return]  # jaxlib has no types

@@ -141,7 +141,7 @@ def _cond_of_two_operands(
 
     for wrapper, fun in ((on_true, true_fun), (on_false, false_fun)):
         # Error messages follow `__wrapped__` and so name the user's function.
-        wrapper.__wrapped__ = fun  # type: ignore[attr-defined]
+        wrapper.__wrapped__ = fun  # type: ignore[attr-defined]  # for messages, as functools.wraps sets it
     return _cond_of_operands(pred, on_true, on_false, true_operand, false_operand)
 
 
@@ -182,7 +182,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, ope
     if len(branches) == 1:
         return branches[0](*operands)
     names = tuple(f"branches[{i}]" for i in range(len(branches)))
-    return _choose("switch", index, branches, names, operands)  # type: ignore[no-any-return]  # unflattening loses the type
+    return _choose("switch", index, branches, names, operands)  # type: ignore[no-any-return]  # its type is lost
 
 
 def _operands(transform: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:

@@ -62,7 +62,7 @@ def _body(f: Callable[[Any], Any]) -> Callable[..., Any]:
         return carry, f(x)
 
     # Error messages follow `__wrapped__` and so name the user's function.
-    body.__wrapped__ = f  # type: ignore[attr-defined]
+    body.__wrapped__ = f  # type: ignore[attr-defined]  # for messages, as functools.wraps sets it
     return body
 
 

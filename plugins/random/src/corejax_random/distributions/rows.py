@@ -53,7 +53,7 @@ def draws(fun: Function) -> Function:
 
     signature = inspect.signature(fun)
     # mypy does not know the attribute, which `inspect.signature` reads.
-    call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+    call.__signature__ = signature.replace(  # type: ignore[attr-defined]  # functions accept any attribute
         parameters=[*signature.parameters.values(), _OUT_SHARDING]
     )
     summary, _, rest = inspect.cleandoc(fun.__doc__ or "").partition("Args:\n")

@@ -107,7 +107,7 @@ def _iterated(
     small = _size(gradient, norm) < gtol
     zero = jnp.asarray(0)
     start = _State(x0, value, gradient, memory, small, jnp.asarray(False), zero + 1, zero, jnp.zeros_like(value))
-    return lax.while_loop(going, iterate, start)  # type: ignore[no-any-return]
+    return lax.while_loop(going, iterate, start)  # type: ignore[no-any-return]  # it returns the type of `iterate`
 
 
 def _results(state: _State, inverse: Any) -> tuple[Any, ...]:

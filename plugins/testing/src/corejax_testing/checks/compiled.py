@@ -118,7 +118,8 @@ def _require_precision(call: Call, got: Array, right: Array, result: int) -> Non
     exact = host(wider(*wider.values))[result]
     with np.errstate(all="ignore"):
         size = tolerance(right.dtype) * np.abs(exact) * call.example.tolerance
-        normal = np.abs(exact) > float(ml_dtypes.finfo(right.dtype).smallest_normal)  # type: ignore[no-untyped-call]  # ml_dtypes is untyped
+        limits = ml_dtypes.finfo(right.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes is untyped
+        normal = np.abs(exact) > float(limits.smallest_normal)
         known = normal & np.isfinite(exact) & (np.abs(wide(right) - exact) <= size)
         off = known & ~(np.abs(wide(got) - exact) <= 2 * size)
     if off.any():

@@ -291,7 +291,7 @@ def fast_dispatch(
         place,
         core.PjitFunctionCache(_MOST_SIGNATURES),
     )
-    without_dispatcher.__wrapped__ = _Dispatched(dispatcher)  # type: ignore[attr-defined]
+    without_dispatcher.__wrapped__ = _Dispatched(dispatcher)  # type: ignore[attr-defined]  # as a wrapper has
     return dispatcher
 
 

@@ -279,7 +279,7 @@ def _loaded(
     with inside():
         loaded = make(target.client, devices, options)
     if partitions is not None:
-        return partitions.executable(loaded, out_avals, name)  # type: ignore[no-any-return]
+        return partitions.executable(loaded, out_avals, name)  # type: ignore[no-any-return]  # an Executable, too
     return Executable(loaded, out_avals, target, name=name, committed=committed)
 
 

@@ -106,7 +106,7 @@ FEATURES = Features(
 )
 
 
-class _Collector(itertools.starmap):  # type: ignore[type-arg]
+class _Collector(itertools.starmap):  # type: ignore[type-arg]  # it is not generic at run time
     # Empties jaxlib's queue of Python references that C++ threads dropped without the GIL; nothing else empties it.
     # It runs as a callback of Python's garbage collector. Python discards exceptions that such a callback raises, so an
     # interrupt that arrives while a Python function runs there would be lost. This callback runs no Python code:

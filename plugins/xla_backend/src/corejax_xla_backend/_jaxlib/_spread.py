@@ -273,7 +273,8 @@ def _split_anew(buffer: Buffer, place: Placement, before: OwnParts, after: OwnPa
     views = _views(buffer, before)
     if len(views) == 1:
         return put_parts(views[0], buffer.aval, place)
-    return put_each([views[numbers[i]] for i in after.numbers], buffer.aval, place)  # type: ignore[index]
+    parts = [views[numbers[i]] for i in after.numbers]  # type: ignore[index]  # all are known here
+    return put_each(parts, buffer.aval, place)
 
 
 def place_parts(value: Any, place: Placement) -> Buffer:

@@ -105,7 +105,7 @@ class JittedCall:
     @property
     def __signature__(self) -> inspect.Signature:
         """The wrapped function's signature, for libraries that do not follow `__wrapped__`."""
-        return inspect.signature(self.__wrapped__)  # type: ignore[attr-defined]
+        return inspect.signature(self.__wrapped__)  # type: ignore[attr-defined]  # set by functools.update_wrapper
 
     def __repr__(self) -> str:
         plain = self._dispatcher is None or self._jitted.options.tier is not None

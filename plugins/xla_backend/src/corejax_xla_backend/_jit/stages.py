@@ -242,8 +242,9 @@ class Lowered(Stage):
             ValueError: `dialect` is unknown.
         """
         if _is_hlo(self.name, dialect):
-            return self._lowering().hlo().as_hlo_text()  # type: ignore[no-any-return]
-        return self._lowering().as_text(pretty=pretty, debug_info=debug_info)  # type: ignore[no-any-return]
+            return self._lowering().hlo().as_hlo_text()  # type: ignore[no-any-return]  # jaxlib has no types
+        text: str = self._lowering().as_text(pretty=pretty, debug_info=debug_info)
+        return text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Return the lowered program as jaxlib's object: an MLIR module, or with "hlo" an XLA computation.
@@ -256,7 +257,7 @@ class Lowered(Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """Return the backend's estimates for one run by name (`flops`, `bytes accessed`), before optimisation."""
-        return self._lowering().cost_analysis()  # type: ignore[no-any-return]
+        return self._lowering().cost_analysis()  # type: ignore[no-any-return]  # the backend's Lowering
 
     def _lowering(self) -> Any:
         if self.lowering is None:

@@ -19,7 +19,7 @@ HEAD_START = 0.05
 
 _one_at_a_time = threading.Lock()
 if hasattr(os, "register_at_fork"):  # a thread of the parent process may hold the lock at the fork
-    os.register_at_fork(after_in_child=_one_at_a_time._at_fork_reinit)  # type: ignore[attr-defined]
+    os.register_at_fork(after_in_child=_one_at_a_time._at_fork_reinit)  # type: ignore[attr-defined]  # in CPython
 
 
 def _in_background(action: Callable[[], None]) -> threading.Thread:

@@ -164,7 +164,7 @@ def _traces_of_transformation(fun: Callable[..., Any]) -> dict[Signature, Traced
     key = (id(fun.__self__), id(fun.__func__)) if type(fun) is types.MethodType else id(fun)
     memo = trace_stack()[1].kept()
     # The entry holds the function, so that its id stays valid.
-    return memo.setdefault(("jit", key), (fun, {}))[1]  # type: ignore[no-any-return]
+    return memo.setdefault(("jit", key), (fun, {}))[1]  # type: ignore[no-any-return]  # memos hold any values
 
 
 _PROGRAMS = "__corejax_programs__"

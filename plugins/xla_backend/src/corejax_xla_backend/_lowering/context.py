@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -48,6 +48,14 @@ class TranslationContext(Placing, Inlining):
 
     # -- operations --------------------------------------------------------------------------------
 
+    @overload
+    def op(
+        self, name: str, *operands: Value, out: ShapedArray, attrs: str = "", regions: Sequence[str] = ()
+    ) -> Value: ...
+    @overload
+    def op(
+        self, name: str, *operands: Value, out: Sequence[ShapedArray], attrs: str = "", regions: Sequence[str] = ()
+    ) -> list[Value]: ...
     def op(
         self,
         name: str,
@@ -136,7 +144,7 @@ class TranslationContext(Placing, Inlining):
         is_nan = self.compare("NE", x, x)
         if complex_:  # translation rules restore the part of the result that is not NaN
             x = self.full(x.aval, complex(math.nan, math.nan))
-        return self.op("select", is_nan, x, result, out=result.aval)  # type: ignore[no-any-return]
+        return self.op("select", is_nan, x, result, out=result.aval)
 
     def _ordered_op(self, name: str, operands: Sequence[Value], out: Any, attrs: str, regions: Sequence[str]) -> Any:
         """Append an operation and thread the token of ordered effects through its regions."""
@@ -302,7 +310,7 @@ class TranslationContext(Placing, Inlining):
         if shape == x.aval.shape and tuple(dims) == tuple(range(len(shape))):
             return x
         attrs = f"broadcast_dimensions = {self.i64(dims)}"
-        return self.op("broadcast_in_dim", x, out=ShapedArray(shape, x.aval.dtype), attrs=attrs)  # type: ignore[no-any-return]
+        return self.op("broadcast_in_dim", x, out=ShapedArray(shape, x.aval.dtype), attrs=attrs)
 
     def expand_scalars(self, vals: Sequence[Value], shape: Sequence[int]) -> list[Value]:
         """Broadcast scalars to a shape, and return other values unchanged."""
@@ -324,7 +332,7 @@ class TranslationContext(Placing, Inlining):
         steps = (1,) * x.aval.ndim if strides is None else strides
         shape = tuple(-((a - b) // s) for a, b, s in zip(starts, limits, steps, strict=True))
         attrs = f"start_indices = {self.i64(starts)}, limit_indices = {self.i64(limits)}, strides = {self.i64(steps)}"
-        return self.op("slice", x, out=x.aval.update(shape=shape), attrs=attrs)  # type: ignore[no-any-return]
+        return self.op("slice", x, out=x.aval.update(shape=shape), attrs=attrs)
 
     def pad(self, x: Value, config: Sequence[tuple[int, int, int]], value: Value | None = None) -> Value:
         """Pad with a scalar around and between elements.
@@ -360,7 +368,7 @@ class TranslationContext(Placing, Inlining):
             f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
             f"compare_type = #stablehlo<comparison_type {order}>"
         )
-        return self.op("compare", x, y, out=x.aval.update(dtype=np.dtype(np.bool_)), attrs=attrs)  # type: ignore[no-any-return]
+        return self.op("compare", x, y, out=x.aval.update(dtype=np.dtype(np.bool_)), attrs=attrs)
 
 
 def add_main(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -75,14 +75,15 @@ class Function:
 
     if TYPE_CHECKING:  # methods of one part that another part calls
 
+        @overload
         def op(
-            self,
-            name: str,
-            *operands: Value,
-            out: ShapedArray | Sequence[ShapedArray],
-            attrs: str = "",
-            regions: Sequence[str] = (),
-        ) -> Any: ...
+            self, name: str, *operands: Value, out: ShapedArray, attrs: str = "", regions: Sequence[str] = ()
+        ) -> Value: ...
+        @overload
+        def op(
+            self, name: str, *operands: Value, out: Sequence[ShapedArray], attrs: str = "", regions: Sequence[str] = ()
+        ) -> list[Value]: ...
+        def op(self, name: str, *operands: Value, out: Any, attrs: str = "", regions: Sequence[str] = ()) -> Any: ...
 
         def constant(self, value: Any, dtype: Any = None) -> Value: ...
 

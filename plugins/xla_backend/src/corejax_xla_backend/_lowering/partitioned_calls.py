@@ -106,7 +106,8 @@ def partitioned_call(
     )
     if rule:
         attrs += f", sdy.sharding_rule = {rule}"
-    return ctx.op("custom_call", *vals, out=list(out_avals), attrs=attrs)  # type: ignore[no-any-return]
+    results: list[Any] = ctx.op("custom_call", *vals, out=list(out_avals), attrs=attrs)
+    return results
 
 
 def program_of_part(

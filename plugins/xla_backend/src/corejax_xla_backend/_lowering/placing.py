@@ -83,4 +83,4 @@ class Placing(Function):
             f"out_shardings = #sdy.sharding_per_value<[{', '.join(out_texts)}]>, "
             f"manual_axes = #sdy<manual_axes{{{axis_names}}}>"
         )
-        return self.op("sdy.manual_computation", *vals, out=list(out), attrs=attrs, regions=[region])  # type: ignore[no-any-return]
+        return self.op("sdy.manual_computation", *vals, out=list(out), attrs=attrs, regions=[region])

@@ -175,7 +175,7 @@ def _as_batch(
             ):
                 if not _is_independent_on_scalars(primitive, elements, inner_params):
                     continue
-                return _Batch(dims_out, elements, inner_params)  # type: ignore[arg-type]
+                return _Batch(dims_out, elements, inner_params)  # type: ignore[arg-type]  # checked for None by `all`
         except Exception:  # a rule may fail for arguments that are only a guess
             continue
     return None

@@ -50,7 +50,7 @@ def _to_array(_: None, children: Any, new: Any = Array.__new__, array_type: type
     """Return `Array(*children)` without a call of the constructor, because this runs for each result of each call."""
     array = new(array_type)
     array._buf = children[0]
-    return array  # type: ignore[no-any-return]
+    return array  # type: ignore[no-any-return]  # `new` makes an Array
 
 
 def _plain_buffer(held: Any) -> Any:

@@ -93,15 +93,15 @@ class XlaExecutable(NamedTuple):
 
     def as_text(self) -> str:
         """Return the optimised program, in HLO text."""
-        return self.executable.optimized_hlo()  # type: ignore[no-any-return]
+        return self.executable.optimized_hlo()  # type: ignore[no-any-return]  # jaxlib has no types
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimates for one run, by name (`flops`, `bytes accessed`, ...)."""
-        return self.executable.cost_analysis()  # type: ignore[no-any-return]
+        return self.executable.cost_analysis()  # type: ignore[no-any-return]  # jaxlib has no types
 
     def memory_analysis(self) -> dict[str, int]:
         """Return the bytes of arguments, outputs, temporaries and code."""
-        return self.executable.memory_analysis()  # type: ignore[no-any-return]
+        return self.executable.memory_analysis()  # type: ignore[no-any-return]  # jaxlib has no types
 
     def _run_with_callbacks(self, buffers: list[Any]) -> list[Any]:
         """Run a program with callbacks, and wait before and after.

@@ -67,7 +67,7 @@ def _memoized(measure: Callable[[Jaxpr], M]) -> Callable[[Jaxpr], M]:
     def memoized(jaxpr: Jaxpr) -> M:
         if key not in jaxpr.memo:
             jaxpr.memo[key] = measure(jaxpr)
-        return jaxpr.memo[key]  # type: ignore[no-any-return]
+        return jaxpr.memo[key]  # type: ignore[no-any-return]  # memos hold any values
 
     return memoized
 

@@ -95,7 +95,7 @@ def _abstract_eval(*avals: ShapedArray, exported: Any) -> Sequence[ShapedArray]:
                 f"{ArgumentNames(exported)()[i]}, got {given.str_short()}; convert the argument, or export the "
                 "function for these shapes and dtypes"
             )
-    return exported.out_avals  # type: ignore[no-any-return]
+    return exported.out_avals  # type: ignore[no-any-return]  # an Exported
 
 
 def _physical(avals: Sequence[ShapedArray], *numbers: Any, exported: Any) -> list[Any]:

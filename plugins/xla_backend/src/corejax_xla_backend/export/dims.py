@@ -146,7 +146,7 @@ class DimExpr(SymbolicDim):
         self._hash = hash((terms, id(scope)))
 
     @property
-    def memo(self) -> dict[Any, Any]:  # type: ignore[override]
+    def memo(self) -> dict[Any, Any]:  # type: ignore[override]  # an attribute of the base class
         """The `memo` of the scope."""
         return self.scope.memo
 
