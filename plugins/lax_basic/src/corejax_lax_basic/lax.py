@@ -7,8 +7,19 @@ operands first and are built on these. A module of the plugin is imported when o
 from __future__ import annotations
 
 import importlib as _importlib
+import typing as _typing
 
 from corejax_lax_basic._base.namespaces import lazy_names as _lazy_names
+
+if _typing.TYPE_CHECKING:  # the types of helpers for other plugins; stubs have those of public names
+    from corejax_lax_basic._base.rows import named as named
+    from corejax_lax_basic._base.scalars import fill_scalar as fill_scalar
+    from corejax_lax_basic._base.scalars import make_scalar as make_scalar
+    from corejax_lax_basic._promotion import as_operand as as_operand
+    from corejax_lax_basic._promotion import broadcast_operands as broadcast_operands
+    from corejax_lax_basic._promotion import convert_operand as convert_operand
+    from corejax_lax_basic._promotion import promote_dtypes as promote_dtypes
+    from corejax_lax_basic._promotion import promote_operands as promote_operands
 
 _MODULES = {
     "_base.accuracy": "AccuracyMode Tolerance",

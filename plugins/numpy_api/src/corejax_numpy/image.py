@@ -224,7 +224,7 @@ def _nearest(image: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
         m, n = image.shape[i], shape[i]
         symbolic = isinstance(m, SymbolicDim) or isinstance(n, SymbolicDim)
         xp: Any = jnp if symbolic else np
-        old, new = (lax.make_scalar(size, np.float32) if symbolic else np.float32(size) for size in (m, n))
+        old, new = (lax.make_scalar(size, np.dtype(np.float32)) if symbolic else np.float32(size) for size in (m, n))
         places = xp.floor((xp.arange(n, dtype=np.float32) + np.float32(0.5)) * old / new)
         image = image[(slice(None),) * i + (places.astype(np.int32),)]
     return image

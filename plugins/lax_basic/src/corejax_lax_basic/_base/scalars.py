@@ -87,18 +87,18 @@ def beyond(value: Any, dtype: np.dtype[Any]) -> int:
     return (value > greatest) - (value < least)
 
 
-def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array | Tracer:
+def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
     """Return a Python scalar, or the symbolic size of an axis, as a rank-0 array.
 
     Raises:
         OverflowError: the dtype does not hold the integer.
     """
     if isinstance(value, SymbolicDim):
-        return structural.astype(value.__corejax_array__(), dtype)
+        return structural.astype(value.__corejax_array__(), dtype)  # type: ignore[return-value]  # tracers are Arrays
     return scalar_maker(dtype, weak)(value)
 
 
-def fill_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array | Tracer:
+def fill_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
     """Return a scalar to fill an array with: as `make_scalar`, and also 0 of an extended dtype.
 
     Raises:
