@@ -6,7 +6,7 @@ sharding_constraint : a -> a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import (
     Array,
@@ -29,6 +29,9 @@ from corejax.extend.devices import placed
 from corejax.extend.plugins import exported
 from corejax.extend.types import physical_rules
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, other_memory
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 sharding_constraint_p = Primitive(
     "sharding_constraint",
@@ -197,7 +200,7 @@ def sharding_constraint_vmap(
 
 @xla_translations.register(sharding_constraint_p)
 def sharding_constraint_translation(
-    ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, sharding: Sharding
+    ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, sharding: Sharding
 ) -> Any:
     """Append Shardy's operation `sharding_constraint`."""
     text = ctx.sharding_text(sharding, in_avals[0].ndim)

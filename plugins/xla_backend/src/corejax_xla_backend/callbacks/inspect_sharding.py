@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import (
     Array,
@@ -17,6 +17,9 @@ from corejax.extend import (
 )
 from corejax_xla_backend.callbacks.host_function import HostFunction, check_callable
 from corejax_xla_backend.callbacks.rules import register_observer, register_type
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 inspect_sharding_p = Primitive(
     "inspect_sharding",
@@ -61,7 +64,7 @@ vmap_rules.register(
 
 @xla_translations.register(inspect_sharding_p)
 def inspect_sharding_translation(
-    ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, callback: HostFunction
+    ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, callback: HostFunction
 ) -> list[Any]:
     """Emit XLA's `InspectSharding`, which its partitioner handles; on one device, emit an ordinary callback."""
     from corejax_xla_backend import _jaxlib

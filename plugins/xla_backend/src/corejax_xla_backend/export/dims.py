@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from corejax.extend import Primitive, ShapedArray, dtypes, tree, xla_translation
 from corejax.extend.messages import InconclusiveDimensionOperation, called_frame, called_function
 from corejax.extend.types import SymbolicDim
 from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 LARGEST = 2**31 - 1  # the largest value of a symbol
 
@@ -527,7 +530,12 @@ dim_as_value_p = Primitive(
 
 
 def _translation(
-    ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, dim: DimExpr, dtype: np.dtype[Any]
+    ctx: TranslationContext,
+    in_avals: Sequence[ShapedArray],
+    in_vals: Sequence[Any],
+    *,
+    dim: DimExpr,
+    dtype: np.dtype[Any],
 ) -> Any:
     return ctx.full(ShapedArray((), dtype), dim)
 
