@@ -29,6 +29,13 @@ from corejax.interpreters.looping import for_each_element as for_each_element
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
+from corejax.programs.cells import Cell as Cell
+from corejax.programs.cells import OutsideCell as OutsideCell
+from corejax.programs.cells import stage_with_cells as stage_with_cells
+from corejax.programs.cells import threaded as threaded
+from corejax.programs.cells import threads_cells as threads_cells
+from corejax.programs.cells import with_cells as with_cells
+from corejax.programs.cells import write_cells as write_cells
 from corejax.rules import OptionalRules as OptionalRules
 from corejax.rules import collective_rules as collective_rules
 from corejax.transforms.flattening import check_outputs as check_outputs

@@ -24,6 +24,7 @@ from corejax.interpreters.lists import merge_lists, partition_list, select_list,
 from corejax.interpreters.transposition import is_undef_primal
 from corejax.ir.dce import dce_rules
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from corejax.programs.cells import with_cells, write_cells
 from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_jaxpr
 from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
 from corejax.programs.recomputation import Policy, Recomputed, find_recomputation, recompute_rules
@@ -193,11 +194,14 @@ def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) ->
 
 def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
     linear = [is_undef_primal(x) for x in operands]
-    pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
+    nonzero = [ct is not None for ct in cts]
+    (pulled, nonzeros), cells = with_cells(functools.partial(transpose_jaxpr, call.program(params), linear, nonzero))
     residuals = [x for x in operands if not is_undef_primal(x)]
     nonzero_cts = [ct for ct in cts if ct is not None]
     places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
-    outs = call.apply("transpose", pulled, [*places, *[None] * len(nonzero_cts)], params, [*residuals, *nonzero_cts])
+    operands = [*residuals, *nonzero_cts, *[cell.get() for cell in cells]]
+    places = [*places, *[None] * (len(operands) - len(places))]
+    outs = write_cells(cells, call.apply("transpose", pulled, places, params, operands))
     return spread_list(linear, spread_list(nonzeros, outs))
 
 

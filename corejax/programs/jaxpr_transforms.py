@@ -26,6 +26,7 @@ from corejax.interpreters.transposition import UndefPrimal, backward_pass
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, variables_read
+from corejax.programs.cells import Cell, flat_threaded
 from corejax.settings.config import config
 
 Flags = Sequence[bool]
@@ -155,7 +156,9 @@ def batch_jaxpr(
     return memoised(closed, ("batch", axis_size, dims_in, make_real, axis), make)
 
 
-def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> tuple[ClosedJaxpr, list[bool]]:
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags, cells: tuple[Cell, ...] = ()
+) -> tuple[ClosedJaxpr, list[bool]]:
     """Return the program that pulls cotangents back.
 
     Args:
@@ -163,6 +166,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
             alone; the transposed program does that first.
         linear: for each argument, whether it is linear (`a`).
         nonzero_cts: for each output, whether it has a cotangent.
+
+        cells: cells that backward rules in the program use; their values become the last arguments and results.
 
     Returns:
         `(res, nonzero CT b) -> nonzero CT a`, and for each linear argument (each of `a`) whether it gets a cotangent.
@@ -184,9 +189,10 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
 
         res_avals, linear_avals = partition_list(linear, closed.in_avals)
         ct_avals = [tangent_aval(a) for a in select_list(nonzero_cts, closed.out_avals)]
+        avals = [*res_avals, *ct_avals, *[cell.aval for cell in cells]]
         jaxpr = closed.jaxpr
         try:
-            return stage_closed(flat, [*res_avals, *ct_avals], jaxpr.debug_info), nonzeros_out
+            return stage_closed(flat_threaded(flat, cells), avals, jaxpr.debug_info), nonzeros_out
         except NotLinearError:
             # An equation with a program may have linear results and results that depend on `res` only, by which later
             # equations multiply. Splitting such equations in two makes the second kind of results known.
@@ -194,9 +200,9 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
             if split is None:
                 raise
         jaxpr = split
-        return stage_closed(flat, [*res_avals, *ct_avals], jaxpr.debug_info), nonzeros_out
+        return stage_closed(flat_threaded(flat, cells), avals, jaxpr.debug_info), nonzeros_out
 
-    return memoised(closed, ("transpose", linear, nonzero_cts), make)
+    return memoised(closed, ("transpose", linear, nonzero_cts, *cells), make)
 
 
 def dce_jaxpr(

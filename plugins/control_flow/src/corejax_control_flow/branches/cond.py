@@ -22,9 +22,11 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import threads_cells
 from corejax.extend.types import Refinement, conform, join_refinements
 from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # registers partial evaluation
 from corejax_control_flow.branches.cond_rules import cond_p
+from corejax_control_flow.programs.cells import branches_cell
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import place, shown, structural_difference, whence_wide
 from corejax_control_flow.programs.rewriting import appended
@@ -72,6 +74,7 @@ def cond(
     false_operand: Any,
     false_fun: Callable[[Any], R],
 ) -> R: ...
+@threads_cells(branches_cell)
 @api_boundary
 def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply one of two functions, chosen by a predicate when the program runs.
@@ -149,6 +152,7 @@ def _cond_of_two_operands(
 _cond_of_operands.__qualname__ = _cond_of_two_operands.__qualname__ = "cond"
 
 
+@threads_cells(branches_cell)
 @api_boundary
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = _ABSENT) -> R:
     """Apply one of several functions, chosen by an index when the program runs.

@@ -23,8 +23,9 @@ from corejax.extend import (
 )
 from corejax.extend.messages import api_boundary, exact
 from corejax.extend.programs import Policy
-from corejax.extend.transforms import axes_in_scope, named_as
+from corejax.extend.transforms import axes_in_scope, named_as, threads_cells
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
+from corejax_control_flow.programs.cells import call_cell
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,14 +86,15 @@ def checkpoint(
             neither an array nor static.
         ValueError: at a call, if `static_argnums` has a position that the call has no argument for.
     """
+    again = functools.partial(
+        checkpoint,
+        prevent_cse=prevent_cse,
+        policy=policy,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+    )
     if fun is None:
-        return functools.partial(
-            checkpoint,
-            prevent_cse=prevent_cse,
-            policy=policy,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-        )
+        return again
     if not callable(fun):
         raise TypeError(f"checkpoint takes a function, got {fun!r} of type {type(fun).__name__}")
     if policy is not None and not callable(policy):
@@ -103,6 +105,7 @@ def checkpoint(
     numbers, names = _integers(fun, static_argnums), _names(fun, static_argnames)
     traces: dict[Any, _Traced] = {}
 
+    @threads_cells(call_cell(again, fun))
     @api_boundary
     @named_as(fun, functools.WRAPPER_ASSIGNMENTS)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

@@ -22,11 +22,13 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import threads_cells
 from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops._carries import cached_on, carry_fixed_point, function_or_raise
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
 from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
+from corejax_control_flow.programs.cells import fori_cell
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import shown
 from corejax_control_flow.programs.tracing import (
@@ -72,6 +74,7 @@ def fori_loop(  # a first value with numbers inside, or NumPy's arrays
     unroll: int | bool | None = None,
     progress: Progress = False,
 ) -> T: ...
+@threads_cells(fori_cell)
 @api_boundary
 def fori_loop(
     lower: Any,

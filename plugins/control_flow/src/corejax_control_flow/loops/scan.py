@@ -20,13 +20,14 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
-from corejax.extend.transforms import mapped_aval
+from corejax.extend.transforms import mapped_aval, threads_cells
 from corejax.extend.types import SymbolicDim, as_dim
 from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # registers rules of the primitive
 from corejax_control_flow.loops import scan_transpose as scan_transpose
 from corejax_control_flow.loops._carries import as_results, carry_fixed_point, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.scan_rules import scan_p
+from corejax_control_flow.programs.cells import scan_cell
 from corejax_control_flow.programs.in_python import in_python, scan_in_python
 from corejax_control_flow.programs.messages import place, shown
 from corejax_control_flow.programs.tracing import Traced, check_leaves, result_type, trace
@@ -72,6 +73,7 @@ def scan(  # a carry or elements that are numbers inside, or NumPy's arrays
     progress: Progress = False,
     _split_transpose: bool | None = None,
 ) -> tuple[Carry, Y]: ...
+@threads_cells(scan_cell)
 @api_boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],

@@ -7,6 +7,7 @@ new scan carries this sum.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from corejax.extend import (
     transpose_rules,
 )
 from corejax.extend.programs import select_list
-from corejax.extend.transforms import tangent_aval, zero_cotangent
+from corejax.extend.transforms import Cell, tangent_aval, with_cells, write_cells, zero_cotangent
 from corejax_control_flow.loops.scan_partial_eval import split_operands, unknown_operands, unzip
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.rewriting import appended, depends, rearranged
@@ -57,8 +58,8 @@ def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[An
 class _Transposed(NamedTuple):
     """A transposed body, with flags of the nonzero cotangents.
 
-    The body is `(residuals, ct carries, sums, ct ys, scanned residuals) -> (ct carries, sums, ct xs)`, where
-    the sums are the constants' cotangents, summed over the iterations.
+    The body is `(residuals, ct carries, sums, cells, ct ys, scanned residuals) -> (ct carries, sums, cells, ct xs)`,
+    where the sums are the constants' cotangents, summed over the iterations, and the cells those of backward rules.
 
     Attributes:
         body: the program.
@@ -73,7 +74,12 @@ class _Transposed(NamedTuple):
 
 
 def _transposed(
-    jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int, num_carry: int, nonzero_cts: Sequence[bool]
+    jaxpr: ClosedJaxpr,
+    linear: Sequence[bool],
+    num_consts: int,
+    num_carry: int,
+    nonzero_cts: Sequence[bool],
+    cells: tuple[Cell, ...],
 ) -> _Transposed:
     """Transpose a body. The carries with cotangents are a fixed point over the iterations."""
 
@@ -82,7 +88,7 @@ def _transposed(
         consts_linear, _, xs_linear = split_list(linear, [num_consts, num_carry])
 
         def pull(carry: list[bool]) -> Any:
-            transposed, nonzeros = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
+            transposed, nonzeros = transpose_jaxpr(jaxpr, linear, [*carry, *ys], cells)
             consts, carry_in, xs = split_list(nonzeros, [sum(consts_linear), num_carry])
             return carry_in, (transposed, consts, carry_in, xs)
 
@@ -92,21 +98,21 @@ def _transposed(
         sum_avals = select_list(consts, select_list(consts_linear, const_avals))
 
         def tail(outs: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
-            ct_consts, ct_carry, ct_xs = split_list(outs, [sum(consts), sum(carry_in)])
+            ct_consts, ct_carry, ct_xs, values = split_list(outs, [sum(consts), sum(carry_in), sum(xs)])
             carries = [
                 zero_cotangent(a) if ct is None else ct
                 for ct, a, nz in zip(spread_list(carry_in, ct_carry), carry_avals, carry, strict=True)
                 if nz
             ]
-            return [*carries, *map(add_tangents, sums, ct_consts), *ct_xs]
+            return [*carries, *map(add_tangents, sums, ct_consts), *values, *ct_xs]
 
         body = appended(transposed, tail, sum_avals)
-        sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys))
-        res_consts, res_xs, ct_carry, ct_ys, sums = split_list(range(len(body.in_avals)), sizes)
-        order = [*res_consts, *ct_carry, *sums, *ct_ys, *res_xs]
+        sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys), len(cells))
+        res_consts, res_xs, ct_carry, ct_ys, values, sums = split_list(range(len(body.in_avals)), sizes)
+        order = [*res_consts, *ct_carry, *sums, *values, *ct_ys, *res_xs]
         return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
 
-    key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts))
+    key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts), *cells)
     return memoised(jaxpr, key, make)
 
 
@@ -117,7 +123,8 @@ def _transpose_linear(
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     consts, init, xs = split_list(undef, [num_consts, num_carry])
     linear = [*consts, *(True for _ in init), *xs]
-    t = _transposed(jaxpr, linear, num_consts, num_carry, [ct is not None for ct in cts])
+    nonzero = [ct is not None for ct in cts]
+    t, cells = with_cells(functools.partial(_transposed, jaxpr, linear, num_consts, num_carry, nonzero))
     const_operands, _, x_operands = split_list(operands, [num_consts, num_carry])
     res_consts, res_xs = partition_list(consts, const_operands)[0], partition_list(xs, x_operands)[0]
     const_avals, carry_avals, _ = split_list(jaxpr.in_avals, [num_consts, num_carry])
@@ -127,17 +134,21 @@ def _transpose_linear(
     ]
     sums = [zero_cotangent(a) for a in select_list(t.consts, select_list(consts, const_avals))]
     ct_ys = [ct for ct in ct_ys if ct is not None]
-    flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums) + len(ct_ys)) + [False] * len(res_xs)
+    values = [cell.get() for cell in cells]
+    operands = [*res_consts, *ct_carry, *sums, *values, *ct_ys, *res_xs]
+    flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums)) + [False] * len(values)
+    flags += [True] * len(ct_ys) + [False] * len(res_xs)
     new_params = {
         **params,
         "jaxpr": t.body,
         "linear": tuple(flags),
-        "num_carry": len(ct_carry) + len(sums),
+        "num_carry": len(ct_carry) + len(sums) + len(values),
         "num_consts": len(res_consts),
         "reverse": not params["reverse"],
     }
-    outs = scan_p.bind(*res_consts, *ct_carry, *sums, *ct_ys, *res_xs, **new_params)
-    out_carry, out_consts, out_xs = split_list(outs, [len(ct_carry), len(sums)])
+    outs = scan_p.bind(*operands, **new_params)
+    out_carry, out_consts, last, out_xs = split_list(outs, [len(ct_carry), len(sums), len(values)])
+    write_cells(cells, last)
     ct_init = spread_list(t.carry, out_carry)
     ct_consts = spread_list(t.consts, out_consts)
     ct_xs = spread_list(t.xs, out_xs)

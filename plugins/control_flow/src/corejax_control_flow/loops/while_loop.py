@@ -21,6 +21,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import threads_cells
 from corejax.extend.types import Refinement
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # registers rules of the primitive
 from corejax_control_flow.loops._carries import (
@@ -33,6 +34,7 @@ from corejax_control_flow.loops._carries import (
 )
 from corejax_control_flow.loops.progress import COUNT, Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
+from corejax_control_flow.programs.cells import while_cell
 from corejax_control_flow.programs.in_python import in_python, while_in_python
 from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import rearranged, without_effects
@@ -60,6 +62,7 @@ def while_loop(
 def while_loop(  # a first value with numbers inside, or NumPy's arrays
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], T], init_val: Any, *, progress: Progress = False
 ) -> T: ...
+@threads_cells(while_cell)
 @api_boundary
 def while_loop(
     cond_fun: Callable[[Any], Any],

@@ -42,12 +42,11 @@ from corejax.extend import (
     fun_name,
     get_aval,
     inline_closed,
-    stage,
     tree,
 )
 from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, Executable, RepeatableCall, Target, checks_values
 from corejax.extend.messages import api_boundary, observe
-from corejax.extend.transforms import axes_in_scope, in_context
+from corejax.extend.transforms import axes_in_scope, in_context, stage_with_cells
 from corejax.extend.types import shaped_abstractify
 from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check_disjoint, named_arguments
 from corejax_xla_backend._jit.callables import begin_dispatch, make_callable, unblock_new_calls
@@ -231,12 +230,14 @@ class Jitted:
         checked = checks_values() or observe.checking
         if checked:
             self._unblock_new_calls()  # a callback may call this function
-        if in_context() or checked or any(isinstance(x, Tracer) for x in (*program.consts, *leaves)):
-            return self._bind(program, leaves), None
+        binds = in_context() or checked or any(isinstance(x, Tracer) for x in (*program.consts, *leaves))
+        values = [cell.get() if binds else cell.take() for cell in program.cells]
+        if binds or any(isinstance(x, Tracer) for x in values):
+            return self._bind(program, [*leaves, *values]), None
         consts = [as_array(c) for c in program.consts]
-        arrays = [*consts, *map(as_array, leaves)]
+        arrays = [*consts, *map(as_array, leaves), *values]
         if self.tier == "auto" and (early := self._eager_results(program, arrays)) is not None:
-            return tree.tree_unflatten(program.out_tree, early), None
+            return program.result(early), None
         target = self._target()
         options, device = place_program(
             program.closed, self.name, target.backend, self._compile_options(program), arrays
@@ -245,8 +246,8 @@ class Jitted:
         if executable.calls_python:
             self._unblock_new_calls()
         outs = run(executable, target.backend, arrays, program.closed.out_avals)
-        result = tree.tree_unflatten(program.out_tree, outs)
-        return result, RepeatableCall(executable, consts, *traced, result)
+        result = program.result(outs)
+        return result, None if program.cells else RepeatableCall(executable, consts, *traced, result)
 
     def _signature(self, avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> Signature:
         """Return the key of a call's trace."""
@@ -267,8 +268,8 @@ class Jitted:
         debug = self.static.debug_info(signature.in_tree, signature.static)
         why = reasons(signature, self.traces, debug.arg_names, self.static.name_of) if is_observed() else ()
         flat = ProgramFunction(self.static.bind_static(signature.static), signature.in_tree, with_kwargs=True)
-        jaxpr, consts = stage(self.options.constrain_results(self.fun, flat), signature.avals, debug)
-        program = TracedProgram(close_over_consts(jaxpr), consts, signature.in_tree, flat.out_tree)
+        jaxpr, consts, cells = stage_with_cells(self.options.constrain_results(self.fun, flat), signature.avals, debug)
+        program = TracedProgram(close_over_consts(jaxpr), consts, signature.in_tree, flat.out_tree, cells=cells)
         program = self.traces.add(signature, program)
         if why:
             ms = 1000 * (time.perf_counter() - started)
@@ -286,8 +287,9 @@ class Jitted:
         """Return the compile options of a traced program, with its donated arguments and shardings."""
         options, consts = self.compile_options._replace(known=program.known), len(program.consts)
         donated = self.donated.leaf_flags(self.static.numbers, program.in_tree)
-        if any(donated):
-            options = options._replace(donated=(*[False] * consts, *donated))
+        if any(donated) or program.cells:
+            donated = donated or (False,) * program.in_tree.num_leaves
+            options = options._replace(donated=(*[False] * consts, *donated, *[True] * len(program.cells)))
         shardings = self._shardings(program)
         if shardings is None:
             return options
@@ -299,7 +301,8 @@ class Jitted:
 
     def _shardings(self, program: TracedProgram) -> tuple[list[Any], list[Any]] | None:
         """Return the shardings of the program's argument and result leaves, or None; see `JitOptions.shardings`."""
-        return self.options.shardings(self.fun, program.in_tree, program.out_tree)
+        shardings, free = self.options.shardings(self.fun, program.in_tree, program.out_tree), len(program.cells)
+        return shardings and ([*shardings[0], *[None] * free], [*shardings[1], *[None] * free])
 
     def _bind(self, program: TracedProgram, leaves: Sequence[Any]) -> Any:
         """Bind `xla_call`, so that the running transformations see the call, in place of compiling and running."""
@@ -320,7 +323,7 @@ class Jitted:
             )
         if shardings is not None:
             outs = [constrain(x, sharding) for x, sharding in zip(outs, shardings[1], strict=True)]
-        return tree.tree_unflatten(program.out_tree, outs)
+        return program.result(outs)
 
     def _eager_results(self, program: TracedProgram, arrays: Sequence[Array]) -> list[Array] | None:
         """Return results of the eager rules while a thread compiles; None if the call has to wait for the program."""

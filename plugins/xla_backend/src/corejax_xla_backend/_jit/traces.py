@@ -31,7 +31,7 @@ import numpy as np
 from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace, current_trace, tree
 from corejax.extend.messages import clears_cache, drop_oldest
 from corejax.extend.programs import same_jaxpr
-from corejax.extend.transforms import in_context, trace_stack
+from corejax.extend.transforms import Cell, in_context, trace_stack, write_cells
 from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._live import LiveSet
@@ -65,6 +65,7 @@ class TracedProgram(NamedTuple):
         in_tree: structure of the arguments, `(args, kwargs)` without static ones.
         out_tree: structure of the result.
         known: the constants that are embedded in the compiled program, as in `CompileOptions`.
+        cells: the cells that the program reads and writes; its last arguments and results are their values.
     """
 
     closed: ClosedJaxpr
@@ -72,10 +73,16 @@ class TracedProgram(NamedTuple):
     in_tree: Any
     out_tree: Any
     known: tuple[Any, ...] = ()
+    cells: tuple[Cell, ...] = ()
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """Return the function's result, and write the cells."""
+        return tree.tree_unflatten(self.out_tree, write_cells(self.cells, outs))
 
     def out_info(self, shardings: Sequence[Any] | None = None) -> Any:
         """Return shape, dtype and sharding of the result: `ShapeDtypeStruct`s in its structure."""
-        avals = self.closed.out_avals
+        avals = self.closed.out_avals[: self.out_tree.num_leaves]
+        shardings = shardings and shardings[: len(avals)]
         pairs = zip(avals, shardings or [None] * len(avals), strict=True)
         infos = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in pairs]
         return tree.tree_unflatten(self.out_tree, infos)

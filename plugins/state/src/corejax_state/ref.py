@@ -1,0 +1,357 @@
+"""References: cells that hold an array, which is read and replaced by indexing.
+
+A reference is not a value of programs. It is a Python object that holds the current value: an array, or a tracer of the
+function that made it. So `grad` and `vmap` see only arrays. A function that is staged (by `jit`, `scan`, `cond`, ...)
+and uses a reference of an enclosing function is staged with the reference's value as an argument and its last value as
+a result (`corejax.extend.transforms.OutsideCell`). Programs stay pure, so that every transformation and every rule
+applies to them, and the compiler updates the memory in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import corejax.numpy as jnp
+from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval, tree
+from corejax.extend.messages import api_boundary, user_line
+from corejax.extend.transforms import OutsideCell, recording_trace
+from corejax_lax_basic import lax
+from corejax_state.indexing import At, is_whole, read, written
+
+__all__ = [
+    *("AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "run_state", "set"),
+    "swap",
+]
+
+T = TypeVar("T")
+KINDS = (None, "no_grad_no_remat")
+
+
+class AbstractRef(NamedTuple):
+    """The type of a reference: `Ref{float32[3]}`.
+
+    Attributes:
+        inner_aval: the type of the array that it holds.
+    """
+
+    inner_aval: ShapedArray
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes=False)}}}"
+
+
+class _Place:
+    """The value of a reference in one function.
+
+    Attributes:
+        recorder: the trace that stages the function, or None outside of staged functions.
+        level: the trace on top when the function began; values of traces above it cannot be stored.
+        value: the current value.
+        is_owned: whether nobody else holds the value, so that a program may reuse its memory.
+    """
+
+    __slots__ = ("is_owned", "level", "recorder", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.recorder = recording_trace()
+        self.level = current_trace()
+        self.value = value
+        self.is_owned = False
+
+
+class Ref:
+    """A mutable reference to an array of a fixed shape and dtype; `new_ref` makes it.
+
+        ref = corejax.new_ref(jnp.zeros(3))
+        ref[0] = 1.0
+        ref[1:] += 2.0
+        x = ref[...]
+
+    Indices are NumPy's. Values that are written broadcast to the shape of the indexed part and have its dtype. In
+    pytrees, a reference belongs to the structure, and has no leaves: transformations pass it through.
+
+    Attributes:
+        aval: the type of the array that it holds.
+    """
+
+    __slots__ = ("__weakref__", "_ended", "_kind", "_line", "_places", "aval")
+
+    aval: ShapedArray
+
+    def __init__(self, value: Any, kind: str | None = None) -> None:
+        value = as_array(value)
+        if get_aval(value).weak_type:
+            value = lax.convert_element_type(value, value.dtype)
+        self.aval = get_aval(value)
+        self._kind = kind
+        self._line = user_line()
+        self._ended: str | None = None
+        self._places = [_Place(value)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the array."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the array."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the array."""
+        return self.aval.size
+
+    @property
+    def at(self) -> At:
+        """Views of parts: `ref.at[1:3]` is a reference to the rows 1 and 2, which reads and writes this one."""
+        return At(self)
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of a reference to a scalar")
+        return self.aval.shape[0]
+
+    @api_boundary
+    def __getitem__(self, index: Any) -> Any:
+        """Return the part of the array at an index."""
+        return read(self.get(), index)
+
+    @api_boundary
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Replace the part of the array at an index."""
+        self._put(written(self._place().value, index, self._stored(value), self))
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{self!r} is a reference: iterate over its value, ref[...]")
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} is a reference: test its value, ref[...]")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.get().__array__(dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        place = self._places[-1]
+        if self._ended is None and isinstance(place.value, Array) and not isinstance(place.value, Tracer):
+            return f"Ref({repr(place.value).partition('(')[2]}"
+        return f"Ref({self.aval.str_short(short_dtypes=False)})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle {self!r}: pickle its value, ref[...]")
+
+    # -- the cell: what operators that stage functions use -----------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        """The number of functions with a value of their own around the code that runs."""
+        return len(self._places)
+
+    def get(self) -> Any:
+        """Return the current value."""
+        place = self._place()
+        place.is_owned = False
+        return place.value
+
+    def take(self) -> Any:
+        """Return the value as an array that nobody else holds."""
+        place = self._place()
+        return place.value if place.is_owned or isinstance(place.value, Tracer) else jnp.copy(place.value)
+
+    def set(self, value: Any) -> None:
+        """Replace the value by an array of its type that nobody else holds."""
+        self._put(value)
+        self._places[-1].is_owned = True
+
+    @contextmanager
+    def inside(self, value: Any) -> Iterator[None]:
+        """Give the reference a value of its own in the function that is being staged."""
+        self._places.append(_Place(value))
+        try:
+            yield
+        finally:
+            self._places.pop()
+
+    def _place(self) -> _Place:
+        """Return the place of the value in the function that runs.
+
+        Raises:
+            OutsideCell: the function is being staged, and the reference belongs to an enclosing function.
+            ValueError: the reference is frozen, or the function that made it has ended.
+        """
+        place = self._places[-1]
+        if self._ended is not None:
+            raise ValueError(f"{self!r}, made at {self._line}, {self._ended}")
+        self._check_alive(place)
+        if place.recorder is not recording_trace():
+            raise OutsideCell(self._not_threaded(), self)
+        return place
+
+    def _check_alive(self, place: _Place) -> None:
+        if not place.level.alive or (place.recorder is not None and not place.recorder.alive):
+            raise ValueError(
+                f"{self!r}, made at {self._line}, has escaped from the function that made it, which has ended: return "
+                "its value, ref[...] or freeze(ref), or make the reference outside and pass it in"
+            )
+
+    def _not_threaded(self) -> str:
+        trace = recording_trace()
+        debug = None if trace is None else trace.debug
+        place = "outside of the function that made it" if debug is None else f"while {debug.description()}"
+        return (
+            f"{self!r}, made at {self._line}, is used {place}, and the operator there does not take references of "
+            "enclosing functions: pass its value, ref[...], and write the result to the reference afterwards"
+        )
+
+    def _stored(self, value: Any) -> Any:
+        return lax.stop_gradient(value) if self._kind is not None else value
+
+    def _put(self, value: Any) -> None:
+        """Replace the value by an array of its type."""
+        place = self._place()
+        _check_level(self, place.level, value)
+        place.value = value
+        place.is_owned = False
+
+
+def _returned(ref: Ref) -> Ref:
+    """Return a reference in a rebuilt pytree; it must not come from a function that has ended."""
+    if len(ref._places) == 1 and ref._ended is None:
+        ref._check_alive(ref._places[0])
+    return ref
+
+
+tree.register_pytree_node(Ref, lambda ref: ((), ref), lambda ref, _: _returned(ref), lambda ref: ((), ref))
+
+
+def _check_level(ref: Ref, level: Trace, value: Any) -> None:
+    """Raise ValueError if a value belongs to a transformation inside the function that made the reference."""
+    if not isinstance(value, Tracer):
+        return
+    trace: Trace | None = level
+    while trace is not None and trace is not value._trace:
+        trace = trace.parent
+    if trace is None and value._trace is not recording_trace():
+        debug = value._trace.debug
+        inner = "by a transformation" if debug is None else f"while {debug.description()}"
+        raise ValueError(
+            f"cannot write to {ref!r}, made at {ref._line}: the value is traced {inner}, inside the function that "
+            "made the reference, and would leave it. Return the value as an output, write stop_gradient(value) if its "
+            "derivative does not matter, or make the reference inside the transformed function"
+        )
+
+
+@api_boundary
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """Make a mutable reference to an array.
+
+    Args:
+        init_val: the first value. The reference holds arrays of its shape and dtype.
+        memory_space: ignored; JAX's hint for accelerators.
+        kind: None, or `"no_grad_no_remat"` for values that are not differentiated: what is written counts as constant.
+
+    Returns:
+        The reference.
+
+    Raises:
+        TypeError: `init_val` is not an array.
+        ValueError: there is no such kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"new_ref: kind is None or 'no_grad_no_remat', got {kind!r}")
+    if isinstance(init_val, Ref):
+        raise TypeError(f"new_ref: {init_val!r} is a reference: pass its value, ref[...]")
+    ref = Ref(lax.stop_gradient(jnp.asarray(init_val)) if kind else jnp.asarray(init_val), kind)
+    return ref
+
+
+@api_boundary
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """Make a reference to an array whose first value does not matter; here it is zero.
+
+    Args:
+        ty: an object with `shape` and `dtype`, such as a `ShapeDtypeStruct`.
+        memory_space: ignored; JAX's hint for accelerators.
+    """
+    return new_ref(jnp.zeros(ty.shape, ty.dtype))
+
+
+@api_boundary
+def freeze(ref: Ref) -> Any:
+    """Return the value of a reference, which cannot be used afterwards.
+
+    Raises:
+        ValueError: the reference belongs to an enclosing function that is not staged with it.
+    """
+    value = _reference("freeze", ref).get()
+    ref._ended = f"is frozen, by freeze at {user_line()}"
+    return value
+
+
+@api_boundary
+def free_ref(ref: Ref) -> None:
+    """Release the memory of a reference, which cannot be used afterwards."""
+    _reference("free_ref", ref)._place().value = None
+    ref._ended = f"is freed, by free_ref at {user_line()}"
+
+
+@api_boundary
+def get(ref: Any, idx: Any = None) -> Any:
+    """Return `ref[idx]`, or the whole value if `idx` is None."""
+    return ref[... if idx is None else idx]
+
+
+@api_boundary
+def set(ref: Any, idx: Any, value: Any) -> None:
+    """Write `ref[idx] = value`; the whole value if `idx` is None."""
+    ref[... if idx is None else idx] = value
+
+
+@api_boundary
+def swap(ref: Any, idx: Any, value: Any) -> Any:
+    """Write `ref[idx] = value` and return the earlier part; the whole value if `idx` is None."""
+    idx = ... if idx is None else idx
+    earlier = ref[idx]
+    ref[idx] = value
+    return earlier
+
+
+@api_boundary
+def addupdate(ref: Any, idx: Any, value: Any) -> None:
+    """Add to a part: `ref[idx] += value`, in which elements that `idx` has several times are added to several times."""
+    idx = ... if idx is None else idx
+    if is_whole(idx):
+        ref[...] = ref[...] + value
+    else:
+        ref[...] = ref[...].at[idx].add(value)
+
+
+@api_boundary
+def run_state(fun: Callable[..., None]) -> Callable[[T], T]:
+    """Return the function of initial values that runs `fun` on references to them and returns the last values.
+
+    Args:
+        fun: function of a pytree of references, which returns None.
+    """
+
+    def run(init: T) -> T:
+        refs = tree.tree_map(new_ref, init)
+        fun(refs)
+        leaves, structure = tree.tree_flatten(refs, is_leaf=lambda x: isinstance(x, Ref))
+        return tree.tree_unflatten(structure, [freeze(x) for x in leaves])  # type: ignore[no-any-return]
+
+    return run
+
+
+def _reference(operation: str, ref: Any) -> Ref:
+    if not isinstance(ref, Ref):
+        raise TypeError(f"{operation}: expected a reference (new_ref), got {ref!r} of type {type(ref).__name__}")
+    return ref
