@@ -38,32 +38,18 @@ def leave_out(directory: str) -> None:
         _prefixes.append(prefix)
 
 
-class CallAgain(Exception):
-    """Raised in a user's function while an operator stages it, so that the operator is called in another way."""
-
-    def other_call(self, operator: Callable[..., Any]) -> Callable[..., Any] | None:
-        """Return the function to call with the same arguments in place of `operator`, or None to propagate."""
-        return None
-
-
 def api_boundary(fun: F) -> F:
     """Decorate a function that users call, such that its exceptions have no frames of the library.
 
     The setting `traceback_filtering` selects how frames are removed. The outermost of nested boundaries filters last.
-    If the function raises `CallAgain`, the result is that of the other call.
     """
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return fun(*args, **kwargs)
-        except CallAgain as request:
-            other_call = request.other_call(call)
-            if other_call is None:
-                raise
         except frames_left_out():
             raise
-        return other_call(*args, **kwargs)
 
     call.__wrapped__ = getattr(fun, "__wrapped__", fun)  # the user's function if `fun` is a transformed one
     return cast(F, call)

@@ -19,13 +19,13 @@ from corejax.base.provenance import Provenance
 from corejax.core.avals import ShapedArray
 from corejax.core.primitive import Primitive
 from corejax.core.trace import set_current_trace
+from corejax.interpreters.cells import write_cells
 from corejax.interpreters.host_programs import eval_jaxpr_on_host
 from corejax.interpreters.lists import merge_lists, partition_list, select_list, spread_list
 from corejax.interpreters.transposition import is_undef_primal
 from corejax.ir.dce import dce_rules
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from corejax.programs.cells import with_cells, write_cells
-from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_jaxpr
+from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_with_cells
 from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
 from corejax.programs.recomputation import Policy, Recomputed, find_recomputation, recompute_rules
 from corejax.rules import (
@@ -194,14 +194,13 @@ def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) ->
 
 def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
     linear = [is_undef_primal(x) for x in operands]
-    nonzero = [ct is not None for ct in cts]
-    (pulled, nonzeros), cells = with_cells(functools.partial(transpose_jaxpr, call.program(params), linear, nonzero))
+    pulled, nonzeros, cells = transpose_with_cells(call.program(params), linear, [ct is not None for ct in cts])
     residuals = [x for x in operands if not is_undef_primal(x)]
     nonzero_cts = [ct for ct in cts if ct is not None]
     places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
-    operands = [*residuals, *nonzero_cts, *[cell.get() for cell in cells]]
-    places = [*places, *[None] * (len(operands) - len(places))]
-    outs = write_cells(cells, call.apply("transpose", pulled, places, params, operands))
+    args = [*residuals, *nonzero_cts, *[cell.get() for cell in cells]]
+    outs = call.apply("transpose", pulled, [*places, *[None] * (len(args) - len(places))], params, args)
+    outs = write_cells(cells, outs)
     return spread_list(linear, spread_list(nonzeros, outs))
 
 

@@ -10,9 +10,9 @@ from corejax.base.restoring import run_within
 from corejax.core.avals import typeof
 from corejax.core.named_axes import named_axes
 from corejax.interpreters.debug_info import DebugInfo, named_as
+from corejax.interpreters.staging import stage_with_cells
 from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.messages.tracebacks import api_boundary
-from corejax.programs.cells import stage_with_cells
 from corejax.transforms.flattening import (
     FlatFunction,
     ShapeDtypeStruct,

@@ -3,20 +3,19 @@
 A reference is not a value of programs. It is a Python object that holds the current value: an array, or a tracer of the
 function that made it. So `grad` and `vmap` see only arrays. A function that is staged (by `jit`, `scan`, `cond`, ...)
 and uses a reference of an enclosing function is staged with the reference's value as an argument and its last value as
-a result (`corejax.extend.transforms.OutsideCell`). Programs stay pure, so that every transformation and every rule
-applies to them, and the compiler updates the memory in place.
+a result (`corejax.extend.transforms.Cell`). Programs stay pure, so that every transformation and every rule applies to
+them, and the compiler updates the memory in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import corejax.numpy as jnp
 from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval, tree
 from corejax.extend.messages import api_boundary, user_line
-from corejax.extend.transforms import OutsideCell, recording_trace
+from corejax.extend.transforms import recording_trace
 from corejax_lax_basic import lax
 from corejax_state.indexing import At, is_whole, read, written
 
@@ -54,9 +53,9 @@ class _Place:
 
     __slots__ = ("is_owned", "level", "recorder", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, level: Trace) -> None:
         self.recorder = recording_trace()
-        self.level = current_trace()
+        self.level = level
         self.value = value
         self.is_owned = False
 
@@ -88,7 +87,7 @@ class Ref:
         self._kind = kind
         self._line = user_line()
         self._ended: str | None = None
-        self._places = [_Place(value)]
+        self._places = [_Place(value, current_trace())]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -150,11 +149,6 @@ class Ref:
 
     # -- the cell: what operators that stage functions use -----------------------------------------------------------
 
-    @property
-    def depth(self) -> int:
-        """The number of functions with a value of their own around the code that runs."""
-        return len(self._places)
-
     def get(self) -> Any:
         """Return the current value."""
         place = self._place()
@@ -171,28 +165,32 @@ class Ref:
         self._put(value)
         self._places[-1].is_owned = True
 
-    @contextmanager
-    def inside(self, value: Any) -> Iterator[None]:
+    def enter(self, value: Any) -> None:
         """Give the reference a value of its own in the function that is being staged."""
-        self._places.append(_Place(value))
-        try:
-            yield
-        finally:
-            self._places.pop()
+        recorder = recording_trace()
+        assert recorder is not None
+        self._places.append(_Place(value, recorder))
+
+    def leave(self) -> None:
+        """Forget the value of the last `enter`."""
+        self._places.pop()
 
     def _place(self) -> _Place:
         """Return the place of the value in the function that runs.
 
         Raises:
-            OutsideCell: the function is being staged, and the reference belongs to an enclosing function.
-            ValueError: the reference is frozen, or the function that made it has ended.
+            ValueError: the reference is frozen, or the function that made it has ended or does not run.
         """
         place = self._places[-1]
         if self._ended is not None:
             raise ValueError(f"{self!r}, made at {self._line}, {self._ended}")
         self._check_alive(place)
-        if place.recorder is not recording_trace():
-            raise OutsideCell(self._not_threaded(), self)
+        recorder = recording_trace()
+        if place.recorder is not recorder:
+            if recorder is None:
+                raise ValueError(f"{self!r}, made at {self._line}, has no known value here, outside of the program")
+            recorder.open_cell(self)  # type: ignore[attr-defined]  # a trace that records
+            place = self._places[-1]
         return place
 
     def _check_alive(self, place: _Place) -> None:
@@ -201,15 +199,6 @@ class Ref:
                 f"{self!r}, made at {self._line}, has escaped from the function that made it, which has ended: return "
                 "its value, ref[...] or freeze(ref), or make the reference outside and pass it in"
             )
-
-    def _not_threaded(self) -> str:
-        trace = recording_trace()
-        debug = None if trace is None else trace.debug
-        place = "outside of the function that made it" if debug is None else f"while {debug.description()}"
-        return (
-            f"{self!r}, made at {self._line}, is used {place}, and the operator there does not take references of "
-            "enclosing functions: pass its value, ref[...], and write the result to the reference afterwards"
-        )
 
     def _stored(self, value: Any) -> Any:
         return lax.stop_gradient(value) if self._kind is not None else value

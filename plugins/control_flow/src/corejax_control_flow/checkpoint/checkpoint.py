@@ -18,14 +18,12 @@ from corejax.extend import (
     config,
     fun_name,
     get_aval,
-    stage,
     tree,
 )
 from corejax.extend.messages import api_boundary, exact
 from corejax.extend.programs import Policy
-from corejax.extend.transforms import axes_in_scope, named_as, threads_cells
+from corejax.extend.transforms import Cell, axes_in_scope, named_as, stage_with_cells, write_cells
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
-from corejax_control_flow.programs.cells import call_cell
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,15 +84,14 @@ def checkpoint(
             neither an array nor static.
         ValueError: at a call, if `static_argnums` has a position that the call has no argument for.
     """
-    again = functools.partial(
-        checkpoint,
-        prevent_cse=prevent_cse,
-        policy=policy,
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
-    )
     if fun is None:
-        return again
+        return functools.partial(
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
     if not callable(fun):
         raise TypeError(f"checkpoint takes a function, got {fun!r} of type {type(fun).__name__}")
     if policy is not None and not callable(policy):
@@ -105,7 +102,6 @@ def checkpoint(
     numbers, names = _integers(fun, static_argnums), _names(fun, static_argnames)
     traces: dict[Any, _Traced] = {}
 
-    @threads_cells(call_cell(again, fun))
     @api_boundary
     @named_as(fun, functools.WRAPPER_ASSIGNMENTS)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -123,12 +119,13 @@ def checkpoint(
         outs = remat_p.bind(
             *traced.consts,
             *leaves,
+            *[cell.get() for cell in traced.cells],
             differentiated=False,
             jaxpr=traced.closed,
             policy=policy,
             prevent_cse=any(tree.tree_leaves(prevent_cse)),
         )
-        return tree.tree_unflatten(traced.out_tree, outs)
+        return tree.tree_unflatten(traced.out_tree, write_cells(traced.cells, outs))
 
     return checkpointed
 
@@ -168,11 +165,15 @@ def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, 
 
 
 class _Traced(NamedTuple):
-    """A traced function: its program, the values of the program's leading arguments, the structure of its result."""
+    """A traced function: its program, the values of the program's leading arguments, the structure of its result.
+
+    The values of `cells` are the program's last arguments and results.
+    """
 
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: Any
+    cells: tuple[Cell, ...]
 
 
 class _Call(NamedTuple):
@@ -215,8 +216,8 @@ def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]
     if traced is None:
         fun = named_as(call.fun, updated=())(lambda *args, **kwargs: call.call(*args, **kwargs))
         flat = FlatFunction(fun, call.in_tree, with_kwargs=True)
-        jaxpr, consts = stage(flat, avals, call.debug_info())
-        traced = _Traced(close_over_consts(jaxpr), consts, flat.out_tree)
+        jaxpr, consts, cells = stage_with_cells(flat, avals, call.debug_info())
+        traced = _Traced(close_over_consts(jaxpr), consts, flat.out_tree, cells)
         # Tracers among the constants belong to a trace around this call, so that a later call cannot use them.
         if key is not None and not any(isinstance(c, Tracer) for c in consts):
             traces[key] = traced

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
@@ -30,7 +29,6 @@ class CustomRuleFunction(Generic[P, R]):
     """
 
     _transform: ClassVar[str]  # name of the decorator
-    _of_arguments: ClassVar[tuple[str, ...]]  # attributes for the rules that take the function's arguments
     _no_rules: ClassVar[Mapping[str, Any]]  # attributes for the rules, with their values before rules are defined
 
     def __init__(
@@ -61,12 +59,6 @@ class CustomRuleFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         raise NotImplementedError
-
-    def _with_functions(self, change: Callable[[Any], Any]) -> CustomRuleFunction[P, R]:
-        """Return a copy with `change` applied to the function and to the rules of its arguments."""
-        changed = copy.copy(self)
-        vars(changed).update({name: change(getattr(self, name)) for name in ("fun", *self._of_arguments)})
-        return changed
 
     def _bind(self, make: Callable[[Arguments], UserCall], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Run or stage the call that `make` returns for the arguments."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from corejax.extend import add_tangents, as_array, fun_name, get_aval, leaf_names, nondifferentiable, tree
 from corejax.extend.messages import NotDifferentiableError, api_boundary
-from corejax.extend.transforms import check_outputs, threads_cells
+from corejax.extend.transforms import check_outputs
 from corejax_control_flow.custom._arguments import Arguments
 from corejax_control_flow.custom._user_call import CustomRuleFunction, P, R, UserCall
 from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
@@ -20,7 +20,6 @@ from corejax_control_flow.custom.symbolic_zeros import (
     for_rule,
     unflattened_like,
 )
-from corejax_control_flow.programs.cells import rules_cell
 from corejax_control_flow.programs.messages import place
 
 
@@ -101,7 +100,6 @@ class custom_jvp(CustomRuleFunction[P, R]):
     """
 
     _transform = "custom_jvp"
-    _of_arguments = ("jvp",)
     _no_rules: ClassVar[Mapping[str, Any]] = {"jvp": None}
     jvp: Callable[..., Any] | None
 
@@ -175,7 +173,6 @@ class custom_jvp(CustomRuleFunction[P, R]):
         tangents = unflattened_like(what, treedef, tangent, avals)
         return checked_linear(what, avals, tangents, lambda: leaf_names(treedef, "result"))
 
-    @threads_cells(rules_cell)
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function.

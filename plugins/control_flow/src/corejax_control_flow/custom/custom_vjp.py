@@ -20,14 +20,13 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
-from corejax.extend.transforms import check_outputs, leaves_like, threads_cells
+from corejax.extend.transforms import check_outputs, leaves_like
 from corejax_control_flow.custom._arguments import Arguments
 from corejax_control_flow.custom._user_call import CustomRuleFunction, P, R, UserCall
 from corejax_control_flow.custom.custom_vjp_rules import BatchedVjpCall, Forward, custom_vjp_call_p
 from corejax_control_flow.custom.open_calls import evaluates, is_plain
 from corejax_control_flow.custom.remat_opt import remat_opt_p
 from corejax_control_flow.custom.symbolic_zeros import CustomVJPPrimal, check_primals, checked_linear, for_rule, is_zero
-from corejax_control_flow.programs.cells import rules_cell
 from corejax_control_flow.programs.messages import place, typed_tree, typed_value
 from corejax_control_flow.programs.tracing import Traced, with_common_consts
 
@@ -228,7 +227,6 @@ class custom_vjp(CustomRuleFunction[P, R]):
     """
 
     _transform = "custom_vjp"
-    _of_arguments = ("fwd",)
     _no_rules: ClassVar[Mapping[str, Any]] = {"fwd": None, "bwd": None, "optimize_remat": False}
     fwd: Callable[..., Any] | None
     bwd: Callable[..., Any] | None
@@ -267,7 +265,6 @@ class custom_vjp(CustomRuleFunction[P, R]):
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError("defvjp takes symbolic_zeros=True or optimize_remat=True, not both")
 
-    @threads_cells(rules_cell)
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function.

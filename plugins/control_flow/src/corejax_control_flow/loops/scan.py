@@ -20,17 +20,16 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
-from corejax.extend.transforms import mapped_aval, threads_cells
+from corejax.extend.transforms import mapped_aval, write_cells
 from corejax.extend.types import SymbolicDim, as_dim
 from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # registers rules of the primitive
 from corejax_control_flow.loops import scan_transpose as scan_transpose
 from corejax_control_flow.loops._carries import as_results, carry_fixed_point, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.scan_rules import scan_p
-from corejax_control_flow.programs.cells import scan_cell
 from corejax_control_flow.programs.in_python import in_python, scan_in_python
 from corejax_control_flow.programs.messages import place, shown
-from corejax_control_flow.programs.tracing import Traced, check_leaves, result_type, trace
+from corejax_control_flow.programs.tracing import Traced, check_leaves, place_cells, result_type, trace
 
 Carry = TypeVar("Carry")
 X = TypeVar("X")
@@ -73,7 +72,6 @@ def scan(  # a carry or elements that are numbers inside, or NumPy's arrays
     progress: Progress = False,
     _split_transpose: bool | None = None,
 ) -> tuple[Carry, Y]: ...
-@threads_cells(scan_cell)
 @api_boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
@@ -141,8 +139,13 @@ def scan(
         lambda avals: trace("scan", f, in_tree, [*avals, *x_avals]),
         lambda traced: _carry_tree(f, traced),
     )
+    num_carry, cells = len(init_leaves), traced.cells
+    traced = place_cells(traced, cells, num_carry, num_carry)
+    init_leaves = [*init_leaves, *[cell.get() for cell in cells]]
     outs = scan_traced(traced, init_leaves, x_leaves, length, bool(reverse), unroll, bar)
-    carry, ys = tree.tree_unflatten(traced.out_tree, outs)
+    last, values, stacked = split_list(outs, [num_carry, len(cells)])
+    write_cells(cells, values)
+    carry, ys = tree.tree_unflatten(traced.out_tree, [*last, *stacked])
     return carry, ys
 
 

@@ -7,7 +7,6 @@ new scan carries this sum.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,11 +21,10 @@ from corejax.extend import (
     partition_list,
     split_list,
     spread_list,
-    transpose_jaxpr,
     transpose_rules,
 )
 from corejax.extend.programs import select_list
-from corejax.extend.transforms import Cell, tangent_aval, with_cells, write_cells, zero_cotangent
+from corejax.extend.transforms import Cell, tangent_aval, transpose_with_cells, write_cells, zero_cotangent
 from corejax_control_flow.loops.scan_partial_eval import split_operands, unknown_operands, unzip
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.rewriting import appended, depends, rearranged
@@ -65,21 +63,18 @@ class _Transposed(NamedTuple):
         body: the program.
         carry: flags of the carries that have a cotangent in any iteration.
         consts, xs: flags of the linear constants and scanned arrays that get cotangents.
+        cells: the cells that backward rules use.
     """
 
     body: ClosedJaxpr
     carry: list[bool]
     consts: list[bool]
     xs: list[bool]
+    cells: tuple[Cell, ...]
 
 
 def _transposed(
-    jaxpr: ClosedJaxpr,
-    linear: Sequence[bool],
-    num_consts: int,
-    num_carry: int,
-    nonzero_cts: Sequence[bool],
-    cells: tuple[Cell, ...],
+    jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int, num_carry: int, nonzero_cts: Sequence[bool]
 ) -> _Transposed:
     """Transpose a body. The carries with cotangents are a fixed point over the iterations."""
 
@@ -88,11 +83,11 @@ def _transposed(
         consts_linear, _, xs_linear = split_list(linear, [num_consts, num_carry])
 
         def pull(carry: list[bool]) -> Any:
-            transposed, nonzeros = transpose_jaxpr(jaxpr, linear, [*carry, *ys], cells)
+            transposed, nonzeros, cells = transpose_with_cells(jaxpr, linear, [*carry, *ys])
             consts, carry_in, xs = split_list(nonzeros, [sum(consts_linear), num_carry])
-            return carry_in, (transposed, consts, carry_in, xs)
+            return carry_in, (transposed, consts, carry_in, xs, cells)
 
-        carry, (transposed, consts, carry_in, xs) = fixpoint(pull, carry)
+        carry, (transposed, consts, carry_in, xs, cells) = fixpoint(pull, carry)
         avals = [tangent_aval(a) for a in jaxpr.in_avals]
         const_avals, carry_avals, _ = split_list(avals, [num_consts, num_carry])
         sum_avals = select_list(consts, select_list(consts_linear, const_avals))
@@ -110,9 +105,9 @@ def _transposed(
         sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys), len(cells))
         res_consts, res_xs, ct_carry, ct_ys, values, sums = split_list(range(len(body.in_avals)), sizes)
         order = [*res_consts, *ct_carry, *sums, *values, *ct_ys, *res_xs]
-        return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
+        return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs, cells)
 
-    key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts), *cells)
+    key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts))
     return memoised(jaxpr, key, make)
 
 
@@ -123,8 +118,7 @@ def _transpose_linear(
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     consts, init, xs = split_list(undef, [num_consts, num_carry])
     linear = [*consts, *(True for _ in init), *xs]
-    nonzero = [ct is not None for ct in cts]
-    t, cells = with_cells(functools.partial(_transposed, jaxpr, linear, num_consts, num_carry, nonzero))
+    t = _transposed(jaxpr, linear, num_consts, num_carry, [ct is not None for ct in cts])
     const_operands, _, x_operands = split_list(operands, [num_consts, num_carry])
     res_consts, res_xs = partition_list(consts, const_operands)[0], partition_list(xs, x_operands)[0]
     const_avals, carry_avals, _ = split_list(jaxpr.in_avals, [num_consts, num_carry])
@@ -134,8 +128,7 @@ def _transpose_linear(
     ]
     sums = [zero_cotangent(a) for a in select_list(t.consts, select_list(consts, const_avals))]
     ct_ys = [ct for ct in ct_ys if ct is not None]
-    values = [cell.get() for cell in cells]
-    operands = [*res_consts, *ct_carry, *sums, *values, *ct_ys, *res_xs]
+    values = [cell.get() for cell in t.cells]
     flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums)) + [False] * len(values)
     flags += [True] * len(ct_ys) + [False] * len(res_xs)
     new_params = {
@@ -146,9 +139,9 @@ def _transpose_linear(
         "num_consts": len(res_consts),
         "reverse": not params["reverse"],
     }
-    outs = scan_p.bind(*operands, **new_params)
+    outs = scan_p.bind(*res_consts, *ct_carry, *sums, *values, *ct_ys, *res_xs, **new_params)
     out_carry, out_consts, last, out_xs = split_list(outs, [len(ct_carry), len(sums), len(values)])
-    write_cells(cells, last)
+    write_cells(t.cells, last)
     ct_init = spread_list(t.carry, out_carry)
     ct_consts = spread_list(t.consts, out_consts)
     ct_xs = spread_list(t.xs, out_xs)
