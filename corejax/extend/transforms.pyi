@@ -19,6 +19,9 @@ from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
 from corejax.interpreters.cells import Cell as Cell
+from corejax.interpreters.cells import CellArguments as CellArguments
+from corejax.interpreters.cells import cell_arguments as cell_arguments
+from corejax.interpreters.cells import with_cells as with_cells
 from corejax.interpreters.cells import write_cells as write_cells
 from corejax.interpreters.debug_info import named_as as named_as
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable

@@ -8,10 +8,12 @@ writes the result to the cell; one that uses `stage` lets the function read cell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
+from corejax.base.seams import Slot
 from corejax.core.avals import ShapedArray
+from corejax.core.trace import Trace, current_trace
 
 
 class Cell(Protocol):
@@ -30,11 +32,44 @@ class Cell(Protocol):
     def set(self, value: Any) -> None:
         """Replace the value by an array that nobody else holds."""
 
-    def enter(self, value: Any) -> None:
-        """Give the cell a value of its own in the function that is being staged."""
+    def enter(self, value: Any, trace: Trace) -> None:
+        """Give the cell a value of its own in a function that `trace` interprets."""
 
     def leave(self) -> None:
         """Forget the value of the last `enter`."""
+
+
+class CellArguments(NamedTuple):
+    """What a plugin knows of the cells in pytrees of arguments, which are nodes without leaves.
+
+    Attributes:
+        mapped: `(args, axes) -> [(cell, axis)]`; the axes are a prefix of the pytree.
+        keyed: `args -> (args, cells)`. The structure of the new pytree is equal for other cells of the same types.
+    """
+
+    mapped: Callable[[Any, Any], list[tuple[Cell, int | None]]]
+    keyed: Callable[[Any], tuple[Any, list[Cell]]]
+
+
+cell_arguments: Slot[CellArguments] = Slot("the cells in arguments")
+
+
+def with_cells(fun: Callable[..., Sequence[Any]], cells: Sequence[Cell]) -> Callable[..., Sequence[Any]]:
+    """Return the flat function with the cells' values as last arguments and their last values as last results."""
+
+    def flat(*leaves: Any) -> Sequence[Any]:
+        first, entered = len(leaves) - len(cells), 0
+        try:
+            for cell, value in zip(cells, leaves[first:], strict=True):
+                cell.enter(value, current_trace())
+                entered += 1
+            outs = fun(*leaves[:first])
+            return [*outs, *[cell.get() for cell in cells]]
+        finally:
+            for cell in cells[:entered]:
+                cell.leave()
+
+    return flat if cells else fun
 
 
 def write_cells(cells: Sequence[Cell], outs: Sequence[Any]) -> Sequence[Any]:

@@ -87,7 +87,7 @@ class StagingTrace(Trace):
 
     def open_cell(self, cell: Cell) -> None:
         """Add a cell's value to the arguments; `stage_with_cells` adds its last value to the results."""
-        cell.enter(self.new_arg(cell.aval))
+        cell.enter(self.new_arg(cell.aval), self)
         self.cells.append(cell)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:

@@ -9,13 +9,14 @@ them, and the compiler updates the memory in place.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import corejax.numpy as jnp
 from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval, tree
 from corejax.extend.messages import api_boundary, user_line
-from corejax.extend.transforms import recording_trace
+from corejax.extend.transforms import CellArguments, cell_arguments, recording_trace
 from corejax_lax_basic import lax
 from corejax_state.indexing import At, is_whole, read, written
 
@@ -47,15 +48,17 @@ class _Place:
     Attributes:
         recorder: the trace that stages the function, or None outside of staged functions.
         level: the trace on top when the function began; values of traces above it cannot be stored.
+        aval: the type of the value.
         value: the current value.
         is_owned: whether nobody else holds the value, so that a program may reuse its memory.
     """
 
-    __slots__ = ("is_owned", "level", "recorder", "value")
+    __slots__ = ("aval", "is_owned", "level", "recorder", "value")
 
     def __init__(self, value: Any, level: Trace) -> None:
         self.recorder = recording_trace()
         self.level = level
+        self.aval = get_aval(value)
         self.value = value
         self.is_owned = False
 
@@ -71,23 +74,23 @@ class Ref:
     Indices are NumPy's. Values that are written broadcast to the shape of the indexed part and have its dtype. In
     pytrees, a reference belongs to the structure, and has no leaves: transformations pass it through.
 
-    Attributes:
-        aval: the type of the array that it holds.
     """
 
-    __slots__ = ("__weakref__", "_ended", "_kind", "_line", "_places", "aval")
-
-    aval: ShapedArray
+    __slots__ = ("__weakref__", "_ended", "_kind", "_line", "_places")
 
     def __init__(self, value: Any, kind: str | None = None) -> None:
         value = as_array(value)
         if get_aval(value).weak_type:
             value = lax.convert_element_type(value, value.dtype)
-        self.aval = get_aval(value)
         self._kind = kind
         self._line = user_line()
         self._ended: str | None = None
         self._places = [_Place(value, current_trace())]
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type of the array; in a function that is mapped over the reference, of one element."""
+        return self._places[-1].aval
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -165,11 +168,9 @@ class Ref:
         self._put(value)
         self._places[-1].is_owned = True
 
-    def enter(self, value: Any) -> None:
-        """Give the reference a value of its own in the function that is being staged."""
-        recorder = recording_trace()
-        assert recorder is not None
-        self._places.append(_Place(value, recorder))
+    def enter(self, value: Any, trace: Trace) -> None:
+        """Give the reference a value of its own in a function that `trace` interprets."""
+        self._places.append(_Place(value, trace))
 
     def leave(self) -> None:
         """Forget the value of the last `enter`."""
@@ -211,6 +212,45 @@ class Ref:
         place.is_owned = False
 
 
+class _Argument:
+    """A reference among the arguments of a jitted function; equal to others of the same type and number."""
+
+    def __init__(self, ref: Ref, number: int) -> None:
+        self.ref = weakref.ref(ref)  # a cached trace must not keep the references of its first call
+        self.key = (ref.aval, number)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Argument and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _is_ref(x: Any) -> bool:
+    return isinstance(x, Ref)
+
+
+def _keyed(args: Any) -> tuple[Any, list[Any]]:
+    """Return the arguments with an `_Argument` in place of each reference, and the references."""
+    refs: list[Any] = []
+
+    def key(x: Any) -> Any:
+        if not isinstance(x, Ref):
+            return x
+        if x not in refs:
+            refs.append(x)
+        return _Argument(x, refs.index(x))
+
+    return tree.tree_map(key, args, is_leaf=_is_ref), refs
+
+
+def _mapped(args: Any, axes: Any) -> list[tuple[Any, int | None]]:
+    """Return the references among arguments with their axes."""
+    leaves, structure = tree.tree_flatten(args, is_leaf=_is_ref)
+    pairs = zip(leaves, tree.flatten_axes("vmap in_axes", structure, axes), strict=True)
+    return [(x, axis) for x, axis in pairs if isinstance(x, Ref)]
+
+
 def _returned(ref: Ref) -> Ref:
     """Return a reference in a rebuilt pytree; it must not come from a function that has ended."""
     if len(ref._places) == 1 and ref._ended is None:
@@ -219,6 +259,8 @@ def _returned(ref: Ref) -> Ref:
 
 
 tree.register_pytree_node(Ref, lambda ref: ((), ref), lambda ref, _: _returned(ref), lambda ref: ((), ref))
+tree.register_pytree_node(_Argument, lambda x: ((), x), lambda x, _: x.ref(), lambda x: ((), x))
+cell_arguments.provide(CellArguments(_mapped, _keyed))
 
 
 def _check_level(ref: Ref, level: Trace, value: Any) -> None:

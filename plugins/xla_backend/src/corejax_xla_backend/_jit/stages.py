@@ -26,7 +26,7 @@ from corejax.extend.messages import api_boundary
 from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.callables import run_donating, unblock_new_calls
 from corejax_xla_backend._jit.options import compiler_flags
-from corejax_xla_backend._jit.traces import TracedProgram
+from corejax_xla_backend._jit.traces import TracedProgram, keyed_cells
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._programs import compiled, known_options, run
 from corejax_xla_backend._several_devices import assign_devices, place_program
@@ -327,20 +327,21 @@ class Compiled(Stage):
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, RepeatableCall | None]:
         """Check and run a call; return the result, and the call for the dispatcher to cache, or None."""
-        leaves, in_tree = tree.tree_flatten((args, kwargs))
+        keyed, arguments = keyed_cells((args, kwargs))
+        leaves, in_tree = tree.tree_flatten(keyed)
         if in_tree != self.in_tree:
             raise TypeError(f"{self.name} was compiled for arguments of structure {self.in_tree}, got {in_tree}")
         names = self._lowered.traced.arg_names()
         for name, x, aval in zip(names, leaves, self._argument_avals(), strict=True):
             self._check(name, x, aval)
-        backend = self._lowered.target.backend
-        arrays = [*self._consts, *map(as_array, leaves), *[cell.take() for cell in self._program.cells]]
+        backend, cells = self._lowered.target.backend, self._program.cells_of(arguments)
+        arrays = [*self._consts, *map(as_array, leaves), *[cell.take() for cell in cells]]
         place_program(self._program.closed, self.name, backend, self._options, arrays)
         if self._executable.calls_python:
             unblock_new_calls(self._call)
         outs = run(self._executable, backend, arrays, self._program.closed.out_avals)
-        result = self._program.result(outs)
-        if self._program.cells:
+        result = self._program.result(outs, cells)
+        if cells:
             return result, None
         if not checks_values():
             return result, RepeatableCall(self._executable, self._consts, args, kwargs, result)
