@@ -45,10 +45,12 @@ class CellArguments(NamedTuple):
     Attributes:
         mapped: `(args, axes) -> [(cell, axis)]`; the axes are a prefix of the pytree.
         keyed: `args -> (args, cells)`. The structure of the new pytree is equal for other cells of the same types.
+        accumulate: `(cotangents, places) -> cotangents`: adds cotangents to the cells among the places.
     """
 
     mapped: Callable[[Any, Any], list[tuple[Cell, int | None]]]
     keyed: Callable[[Any], tuple[Any, list[Cell]]]
+    accumulate: Callable[[Any, Any], Any]
 
 
 cell_arguments: Slot[CellArguments] = Slot("the cells in arguments")

@@ -22,5 +22,5 @@ def corejax_export_names() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """Export `corejax.ref`."""
-    return {"ref": "corejax_state.ref"}
+    """Export `corejax.ref` and `corejax.ad`."""
+    return {"ad": "corejax_state.ad", "ref": "corejax_state.ref"}
