@@ -33,6 +33,7 @@ from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.looping import for_each_element as for_each_element
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.staging import JitTracer as JitTracer
+from corejax.interpreters.staging import cells_as_constants as cells_as_constants
 from corejax.interpreters.staging import stage_with_cells as stage_with_cells
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.programs.jaxpr_transforms import transpose_with_cells as transpose_with_cells

@@ -44,12 +44,13 @@ class CellArguments(NamedTuple):
 
     Attributes:
         mapped: `(args, axes) -> [(cell, axis)]`; the axes are a prefix of the pytree.
-        keyed: `args -> (args, cells)`. The structure of the new pytree is equal for other cells of the same types.
+        keyed: `args -> (args, cells, stand-ins)`. The new pytree has stand-ins for the cells, which a function can be
+            staged with; its structure is equal for other cells of the same types.
         accumulate: `(cotangents, places) -> cotangents`: adds cotangents to the cells among the places.
     """
 
     mapped: Callable[[Any, Any], list[tuple[Cell, int | None]]]
-    keyed: Callable[[Any], tuple[Any, list[Cell]]]
+    keyed: Callable[[Any], tuple[Any, list[Cell], list[Cell]]]
     accumulate: Callable[[Any, Any], Any]
 
 
@@ -74,7 +75,7 @@ def with_cells(fun: Callable[..., Sequence[Any]], cells: Sequence[Cell]) -> Call
     return flat if cells else fun
 
 
-def write_cells(cells: Sequence[Cell], outs: Sequence[Any]) -> Sequence[Any]:
+def write_cells(cells: Sequence[Cell], outs: list[Any]) -> list[Any]:
     """Write the last results of a program to the cells, and return the other results."""
     first = len(outs) - len(cells)
     for cell, value in zip(cells, outs[first:], strict=True):

@@ -205,15 +205,23 @@ def stage(
         ValueError: the function writes a cell of an enclosing function.
     """
     jaxpr, consts, cells = stage_with_cells(fun, in_avals, debug)
+    return cells_as_constants(jaxpr, consts, cells, "it" if debug is None else debug.description())
+
+
+def cells_as_constants(jaxpr: Jaxpr, consts: list[Any], cells: Sequence[Cell], use: str) -> tuple[Jaxpr, list[Any]]:
+    """Turn the values of cells, a program's last arguments and results, into constants.
+
+    Raises:
+        ValueError: the program writes a cell; `use` says where.
+    """
     if not cells:
         return jaxpr, consts
-    arguments, values = split_list(jaxpr.invars, [len(in_avals)])
+    arguments, values = split_list(jaxpr.invars, [len(jaxpr.invars) - len(cells)])
     outvars, last = split_list(jaxpr.outvars, [len(jaxpr.outvars) - len(cells)])
     for cell, value, after in zip(cells, values, last, strict=True):
         if after is not value:
-            what = "it" if debug is None else debug.description()
             raise ValueError(
-                f"{cell!r} is written while {what}, which may read references of enclosing functions, but not write "
+                f"{cell!r} is written while {use}, which may read references of enclosing functions, but not write "
                 "them: return the value, and write it outside"
             )
     jaxpr = Jaxpr([*jaxpr.constvars, *values], arguments, jaxpr.eqns, outvars, jaxpr.debug_info)

@@ -197,10 +197,10 @@ def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any
     pulled, nonzeros, cells = transpose_with_cells(call.program(params), linear, [ct is not None for ct in cts])
     residuals = [x for x in operands if not is_undef_primal(x)]
     nonzero_cts = [ct for ct in cts if ct is not None]
-    places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
+    places: list[int | None] = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
     args = [*residuals, *nonzero_cts, *[cell.get() for cell in cells]]
-    outs = call.apply("transpose", pulled, [*places, *[None] * (len(args) - len(places))], params, args)
-    outs = write_cells(cells, outs)
+    places = [*places, *[None] * (len(args) - len(places))]
+    outs = write_cells(cells, call.apply("transpose", pulled, places, params, args))
     return spread_list(linear, spread_list(nonzeros, outs))
 
 

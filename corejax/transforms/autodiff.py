@@ -296,7 +296,7 @@ class Pullback(_LinearFunction):
 
     def with_refs(self, *places: Any) -> Callable[[Any], tuple[Any, ...]]:
         """Return the pullback that adds cotangents to references, one for each argument, in place of returning them."""
-        return lambda ct: cell_arguments.get().accumulate(self(ct), places)  # type: ignore[no-any-return]
+        return lambda ct: cell_arguments.get().accumulate(self(ct), places)
 
     def __repr__(self) -> str:
         return f"<pullback of {fun_name(self._signature.fun)}>"

@@ -6,7 +6,6 @@ A reference is a pytree node without leaves, so that transformations pass it thr
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +16,15 @@ from corejax_state.reference import Ref
 
 
 class Argument:
-    """A reference among the arguments of a jitted function; equal to others of the same type and number."""
+    """A reference among the arguments of a jitted function; equal to others of the same type and number.
+
+    The function is traced with a reference of its own in place of the argument, `stand_in`, because it may use the
+    argument of its first call from outside as well.
+    """
 
     def __init__(self, ref: Ref, number: int) -> None:
-        self.ref = weakref.ref(ref)  # a cached trace must not keep the references of its first call
         self.key = (ref.aval, number)
+        self.stand_in = Ref.stand_in(ref.aval)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Argument and self.key == other.key
@@ -41,14 +44,18 @@ def _returned(ref: Ref) -> Ref:
 
 
 tree.register_pytree_node(Ref, lambda ref: ((), ref), lambda ref, _: _returned(ref), lambda ref: ((), ref))
-tree.register_pytree_node(Argument, lambda x: ((), x), lambda x, _: x.ref(), lambda x: ((), x))
+tree.register_pytree_node(Argument, lambda x: ((), x), lambda x, _: x.stand_in, lambda x: ((), x))
 
 
-def keyed(args: Any) -> tuple[Any, list[Any]]:
-    """Return the arguments with an `Argument` in place of each reference, and the references."""
+def keyed(args: Any) -> tuple[Any, list[Any], list[Any]]:
+    """Return the arguments with an `Argument` in place of each reference, the references, and their stand-ins."""
     refs = _references(args)
-    numbers = iter(range(len(refs)))
-    return tree.tree_map(lambda x: Argument(x, next(numbers)) if _is_ref(x) else x, args, is_leaf=_is_ref), refs
+    if not refs:
+        return args, [], []
+    arguments = [Argument(ref, i) for i, ref in enumerate(refs)]
+    remaining = iter(arguments)
+    args = tree.tree_map(lambda x: next(remaining) if _is_ref(x) else x, args, is_leaf=_is_ref)
+    return args, list(refs), [x.stand_in for x in arguments]
 
 
 def mapped(args: Any, axes: Any) -> list[tuple[Any, int | None]]:

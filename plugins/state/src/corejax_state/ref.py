@@ -11,10 +11,19 @@ from corejax.extend.messages import api_boundary, user_line
 from corejax_lax_basic import lax
 from corejax_state import arguments as arguments  # declares references in arguments
 from corejax_state.indexing import is_whole
-from corejax_state.reference import Ref
+from corejax_state.reference import AbstractRef, Ref
 
 __all__ = [
-    *("AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "run_state", "set"),
+    "AbstractRef",
+    "Ref",
+    "addupdate",
+    "empty_ref",
+    "free_ref",
+    "freeze",
+    "get",
+    "new_ref",
+    "run_state",
+    "set",
     "swap",
 ]
 

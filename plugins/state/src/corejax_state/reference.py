@@ -67,21 +67,29 @@ class Ref:
 
     """
 
-    __slots__ = ("__weakref__", "_ended", "_kind", "_line", "_places")
+    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_line", "_places")
 
     def __init__(self, value: Any, kind: str | None = None) -> None:
         value = as_array(value)
         if get_aval(value).weak_type:
             value = lax.convert_element_type(value, value.dtype)
+        self._aval = get_aval(value)
         self._kind = kind
         self._line = user_line()
         self._ended: str | None = None
         self._places = [_Place(value, current_trace())]
 
+    @classmethod
+    def stand_in(cls, aval: ShapedArray) -> Ref:
+        """Return a reference without a value, for a function that is traced on references of this type."""
+        ref = object.__new__(cls)
+        ref._aval, ref._kind, ref._ended, ref._line, ref._places = aval, None, None, "a call of jit", []
+        return ref
+
     @property
     def aval(self) -> ShapedArray:
         """The type of the array; in a function that is mapped over the reference, of one element."""
-        return self._places[-1].aval
+        return self._places[-1].aval if self._places else self._aval
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -133,8 +141,13 @@ class Ref:
         return self.get().__array__(dtype, copy=copy)
 
     def __repr__(self) -> str:
-        place = self._places[-1]
-        if self._ended is None and isinstance(place.value, Array) and not isinstance(place.value, Tracer):
+        place = self._places[-1] if self._places else None
+        if (
+            place is not None
+            and self._ended is None
+            and isinstance(place.value, Array)
+            and not isinstance(place.value, Tracer)
+        ):
             return f"Ref({repr(place.value).partition('(')[2]}"
         return f"Ref({self.aval.str_short(short_dtypes=False)})"
 
@@ -184,21 +197,21 @@ class Ref:
         Raises:
             ValueError: the reference is frozen, or the function that made it has ended or does not run.
         """
-        place = self._places[-1]
         if self._ended is not None:
             raise ValueError(f"{self!r}, made at {self._line}, {self._ended}")
         self.check_alive()
         recorder = recording_trace()
-        if place.recorder is not recorder:
+        if not self._places or self._places[-1].recorder is not recorder:
             if recorder is None:
                 raise ValueError(f"{self!r}, made at {self._line}, has no known value here, outside of the program")
             recorder.open_cell(self)  # type: ignore[attr-defined]  # a trace that records
-            place = self._places[-1]
-        return place
+        return self._places[-1]
 
     def check_alive(self) -> None:
         """Raise ValueError if the function that made the reference has ended."""
-        place = self._places[-1]
+        place = self._places[-1] if self._places else None
+        if place is None:
+            return
         if not place.level.alive or (place.recorder is not None and not place.recorder.alive):
             raise ValueError(
                 f"{self!r}, made at {self._line}, has escaped from the function that made it, which has ended: return "

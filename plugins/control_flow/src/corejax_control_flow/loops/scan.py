@@ -29,7 +29,7 @@ from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progre
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.in_python import in_python, scan_in_python
 from corejax_control_flow.programs.messages import place, shown
-from corejax_control_flow.programs.tracing import Traced, check_leaves, place_cells, result_type, trace
+from corejax_control_flow.programs.tracing import Traced, check_leaves, place_cells, result_type, trace_with_cells
 
 Carry = TypeVar("Carry")
 X = TypeVar("X")
@@ -126,7 +126,9 @@ def scan(
     return _scan(f, init, xs, length, reverse, unroll, progress)
 
 
-def _scan(f: Any, init: Any, xs: Any, length: Any, reverse: bool, unroll: int | bool, progress: Progress) -> Any:
+def _scan(
+    f: Any, init: Any, xs: Any, length: Any, reverse: bool, unroll: int | bool, progress: Progress
+) -> tuple[Any, Any]:
     init_leaves, init_tree = check_leaves("scan", f, init, "init")
     x_leaves, x_tree = check_leaves("scan", f, xs, "xs")
     length = _checked_length(f, x_leaves, x_tree, length)
@@ -142,7 +144,7 @@ def _scan(f: Any, init: Any, xs: Any, length: Any, reverse: bool, unroll: int | 
         f,
         init_leaves,
         init_tree,
-        lambda avals: trace("scan", f, in_tree, [*avals, *x_avals]),
+        lambda avals: trace_with_cells("scan", f, in_tree, [*avals, *x_avals]),
         lambda traced: _carry_tree(f, traced),
     )
     num_carry, cells = len(init_leaves), traced.cells
@@ -155,7 +157,7 @@ def _scan(f: Any, init: Any, xs: Any, length: Any, reverse: bool, unroll: int | 
     return carry, ys
 
 
-def _over_cells(f: Any, init: Any, xs: Any, cells: Sequence[Cell], *options: Any) -> Any:
+def _over_cells(f: Any, init: Any, xs: Any, cells: Sequence[Cell], *options: Any) -> tuple[Any, Any]:
     """Scan over cells among `xs`: the elements of their values are scanned, and what they become is stacked."""
 
     @named_as(f)

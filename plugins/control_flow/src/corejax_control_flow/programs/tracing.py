@@ -29,7 +29,7 @@ from corejax.extend import (
 )
 from corejax.extend.messages import clears_cache, drop_oldest, run_within
 from corejax.extend.programs import programs_of, same_jaxpr
-from corejax.extend.transforms import Cell, decided_by, stage_with_cells
+from corejax.extend.transforms import Cell, cells_as_constants, decided_by, stage_with_cells
 from corejax.extend.types import Refinement, conform, join_refinements
 from corejax_control_flow.programs.messages import place, typed_tree
 
@@ -51,7 +51,18 @@ class Traced(NamedTuple):
 
 
 def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
-    """Trace a function on leaves of these types; `in_tree` is the structure of the tuple of its arguments."""
+    """Trace a function on leaves of these types; `in_tree` is the structure of the tuple of its arguments.
+
+    Raises:
+        ValueError: if the function writes a cell of an enclosing function. It may read cells, which are constants.
+    """
+    traced = trace_with_cells(transform, fun, in_tree, avals)
+    use = f"tracing {place(fun)} for {transform}"
+    return Traced(*cells_as_constants(traced.jaxpr, traced.consts, traced.cells, use), traced.out_tree)
+
+
+def trace_with_cells(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
+    """Trace a function, as `trace`, that may read and write cells of enclosing functions."""
     flat = FlatFunction(fun, in_tree)
     debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
     try:
@@ -89,10 +100,10 @@ def make_dependent(x: Any, decider: Refinement | None) -> Any:
 def trace_dependent(
     decider: Refinement | None, transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
 ) -> Traced:
-    """Trace a function, as `trace`, in a context where all its values depend on a decision."""
+    """Trace a function, as `trace_with_cells`, in a context where all its values depend on a decision."""
     if decider is None:
-        return trace(transform, fun, in_tree, avals)
-    return run_within((decided_by(decider),), trace, transform, fun, in_tree, avals)
+        return trace_with_cells(transform, fun, in_tree, avals)
+    return run_within((decided_by(decider),), trace_with_cells, transform, fun, in_tree, avals)
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:

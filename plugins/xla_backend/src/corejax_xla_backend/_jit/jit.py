@@ -224,10 +224,10 @@ class Jitted:
         if observe.observed():
             observe.notify(observe.Event("call", self.name))
         traced, static = self.static.split(args, kwargs)
-        keyed, arguments = keyed_cells(traced)
+        keyed, arguments, stand_ins = keyed_cells(traced)
         leaves, in_tree = tree.tree_flatten(keyed)
         check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
-        program = self._traced(self._signature([get_aval(x) for x in leaves], in_tree, static), arguments)
+        program = self._traced(self._signature([get_aval(x) for x in leaves], in_tree, static), stand_ins)
         cells = program.cells_of(arguments)
         checked = checks_values() or observe.checking
         if checked:
@@ -256,15 +256,15 @@ class Jitted:
         avals = self.options.refine_avals(self.fun, in_tree, avals)
         return Signature(in_tree, tuple(avals), static, config.trace_key(), axes_in_scope())
 
-    def _traced(self, signature: Signature, arguments: Sequence[Cell] = ()) -> TracedProgram:
-        """Return the trace for a signature; trace the function at the signature's first call, with these cells."""
+    def _traced(self, signature: Signature, stand_ins: Sequence[Cell] = ()) -> TracedProgram:
+        """Return the trace for a signature; trace the function at the signature's first call, on these cells."""
         found = self.traces.find(signature)
         if found is None:
             self._unblock_new_calls()
-            found = self.traces.trace_once(signature, functools.partial(self._trace, arguments))
+            found = self.traces.trace_once(signature, functools.partial(self._trace, stand_ins))
         return found
 
-    def _trace(self, arguments: Sequence[Cell], signature: Signature) -> TracedProgram:
+    def _trace(self, stand_ins: Sequence[Cell], signature: Signature) -> TracedProgram:
         """Run the function on tracers of the signature's types, and cache the program."""
         started = time.perf_counter()
         debug = self.static.debug_info(signature.in_tree, signature.static)
@@ -272,7 +272,7 @@ class Jitted:
         flat = ProgramFunction(self.static.bind_static(signature.static), signature.in_tree, with_kwargs=True)
         jaxpr, consts, cells = stage_with_cells(self.options.constrain_results(self.fun, flat), signature.avals, debug)
         program = TracedProgram(close_over_consts(jaxpr), consts, signature.in_tree, flat.out_tree)
-        program = program._replace(cells=tuple(arguments.index(c) if c in arguments else c for c in cells))
+        program = program._replace(cells=tuple(stand_ins.index(c) if c in stand_ins else c for c in cells))
         program = self.traces.add(signature, program)
         if why:
             ms = 1000 * (time.perf_counter() - started)
@@ -389,7 +389,7 @@ class Jitted:
     def _trace_abstract(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedProgram, list[Any]]:
         """Return the trace for arguments or their types, and the leaves of the traced arguments."""
         traced, static = self.static.split(args, kwargs)
-        keyed, arguments = keyed_cells(traced)
+        keyed, _, stand_ins = keyed_cells(traced)
         leaves, in_tree = tree.tree_flatten(keyed)
         avals = []
         for i, x in enumerate(leaves):
@@ -398,7 +398,7 @@ class Jitted:
             except TypeError as error:
                 name = self.static.debug_info(in_tree, static).arg_names()[i]
                 raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
-        return self._traced(self._signature(avals, in_tree, static), arguments), leaves
+        return self._traced(self._signature(avals, in_tree, static), stand_ins), leaves
 
     def clear_cache(self) -> None:
         """Drop all traces and the programs that were compiled from them."""

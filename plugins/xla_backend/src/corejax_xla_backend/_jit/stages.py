@@ -327,7 +327,7 @@ class Compiled(Stage):
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, RepeatableCall | None]:
         """Check and run a call; return the result, and the call for the dispatcher to cache, or None."""
-        keyed, arguments = keyed_cells((args, kwargs))
+        keyed, arguments, _ = keyed_cells((args, kwargs))
         leaves, in_tree = tree.tree_flatten(keyed)
         if in_tree != self.in_tree:
             raise TypeError(f"{self.name} was compiled for arguments of structure {self.in_tree}, got {in_tree}")

@@ -90,7 +90,7 @@ class TracedProgram(NamedTuple):
                 )
         return cells
 
-    def result(self, outs: Sequence[Any], cells: Sequence[Cell] = ()) -> Any:
+    def result(self, outs: list[Any], cells: Sequence[Cell] = ()) -> Any:
         """Return the function's result, and write the cells."""
         return tree.tree_unflatten(self.out_tree, write_cells(cells, outs))
 
@@ -103,9 +103,9 @@ class TracedProgram(NamedTuple):
         return tree.tree_unflatten(self.out_tree, infos)
 
 
-def keyed_cells(args: Any) -> tuple[Any, list[Cell]]:
-    """Return the arguments, with a structure that is equal for other cells of the same types, and their cells."""
-    return (args, []) if cell_arguments.value is None else cell_arguments.value.keyed(args)
+def keyed_cells(args: Any) -> tuple[Any, list[Cell], list[Cell]]:
+    """Return the arguments with stand-ins for their cells, the cells and the stand-ins; see `CellArguments`."""
+    return (args, [], []) if cell_arguments.value is None else cell_arguments.value.keyed(args)
 
 
 MAX_TRACES = 4096  # traces of one jitted function
