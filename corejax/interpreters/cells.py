@@ -27,10 +27,10 @@ class Cell(Protocol):
         """Return the value in the function that runs."""
 
     def take(self) -> Any:
-        """Return the value as an array that nobody else holds, so that its memory may be reused."""
+        """Return the value as an array with no other owner, so that its memory may be reused."""
 
     def set(self, value: Any) -> None:
-        """Replace the value by an array that nobody else holds."""
+        """Replace the value by an array with no other owner."""
 
     def enter(self, value: Any, trace: Trace) -> None:
         """Give the cell a value of its own in a function that `trace` interprets."""

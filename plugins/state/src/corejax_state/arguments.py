@@ -92,7 +92,7 @@ def accumulate(cts: Sequence[Any], places: Sequence[Any]) -> tuple[Any, ...]:
     """Add cotangents to the references among places (pytrees like the arguments, or prefixes of them).
 
     Returns:
-        The cotangents, with `GradRef()` for those that were added, and None for those that nobody wants.
+        The cotangents, with `GradRef()` for those that were added, and None for those that are not wanted.
 
     Raises:
         TypeError: the number of places is not that of the arguments.

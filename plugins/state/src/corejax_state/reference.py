@@ -41,7 +41,7 @@ class _Place:
         level: the trace on top when the function began; values of traces above it cannot be stored.
         aval: the type of the value.
         value: the current value.
-        is_owned: whether nobody else holds the value, so that a program may reuse its memory.
+        is_owned: whether the value has no other owner, so that a program may reuse its memory.
     """
 
     __slots__ = ("aval", "is_owned", "level", "recorder", "value")
@@ -163,12 +163,12 @@ class Ref:
         return place.value
 
     def take(self) -> Any:
-        """Return the value as an array that nobody else holds."""
+        """Return the value as an array with no other owner."""
         place = self._place()
         return place.value if place.is_owned or isinstance(place.value, Tracer) else jnp.copy(place.value)
 
     def set(self, value: Any) -> None:
-        """Replace the value by an array of its type that nobody else holds."""
+        """Replace the value by an array of its type with no other owner."""
         self._put(value)
         self._places[-1].is_owned = True
 
@@ -199,6 +199,8 @@ class Ref:
         """
         if self._ended is not None:
             raise ValueError(f"{self!r}, made at {self._line}, {self._ended}")
+        while len(self._places) > 1 and not self._places[-1].level.alive:
+            self._places.pop()  # an interrupt has prevented `leave`
         self.check_alive()
         recorder = recording_trace()
         if not self._places or self._places[-1].recorder is not recorder:
