@@ -10,16 +10,7 @@ from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr
 from corejax.settings.caches import clear_caches as clear_caches
-from corejax.settings.config import check_tracer_leaks as check_tracer_leaks
-from corejax.settings.config import checking_leaks as checking_leaks
 from corejax.settings.config import config as config
-from corejax.settings.config import debug_infs as debug_infs
-from corejax.settings.config import debug_nans as debug_nans
-from corejax.settings.config import disable_jit as disable_jit
-from corejax.settings.config import enable_checks as enable_checks
-from corejax.settings.config import enable_x64 as enable_x64
-from corejax.settings.config import numpy_dtype_promotion as numpy_dtype_promotion
-from corejax.settings.config import numpy_rank_promotion as numpy_rank_promotion
 from corejax.transforms.autodiff import linear_transpose as linear_transpose
 from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
 from corejax.transforms.flattening import float0 as float0

@@ -18,6 +18,11 @@ from corejax.interpreters.batching import batch_flat as batch_flat
 from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
+from corejax.interpreters.cells import Cell as Cell
+from corejax.interpreters.cells import CellArguments as CellArguments
+from corejax.interpreters.cells import cell_arguments as cell_arguments
+from corejax.interpreters.cells import with_cells as with_cells
+from corejax.interpreters.cells import write_cells as write_cells
 from corejax.interpreters.debug_info import named_as as named_as
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
@@ -28,7 +33,10 @@ from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.looping import for_each_element as for_each_element
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.staging import JitTracer as JitTracer
+from corejax.interpreters.staging import cells_as_constants as cells_as_constants
+from corejax.interpreters.staging import stage_with_cells as stage_with_cells
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
+from corejax.programs.jaxpr_transforms import transpose_with_cells as transpose_with_cells
 from corejax.rules import OptionalRules as OptionalRules
 from corejax.rules import collective_rules as collective_rules
 from corejax.transforms.flattening import check_outputs as check_outputs

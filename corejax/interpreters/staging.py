@@ -25,8 +25,10 @@ from corejax.core.array import Array, as_array
 from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive, flat_decomposition
 from corejax.core.trace import Trace, Tracer, escaped, set_contexts, state
+from corejax.interpreters.cells import Cell
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.debug_info import Debug
+from corejax.interpreters.lists import split_list
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.messages import source_info
@@ -64,9 +66,10 @@ class StagingTrace(Trace):
         eqns: the equations so far.
         invars: binders of the arguments.
         constants: id of a constant -> (its variable, the constant, which keeps the id in use, its value when recorded).
+        cells: the cells of enclosing functions that the program uses; their values are its last arguments.
     """
 
-    __slots__ = ("constants", "eqns", "invars")
+    __slots__ = ("cells", "constants", "eqns", "invars")
 
     interpreter = "staging"
 
@@ -75,12 +78,18 @@ class StagingTrace(Trace):
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
         self.constants: dict[int, tuple[Var, Any, Any]] = {}
+        self.cells: list[Cell] = []
 
     def new_arg(self, aval: ShapedArray) -> JitTracer:
         """Add an argument to the program and return its tracer."""
         var = Var(aval)
         self.invars.append(var)
         return JitTracer(self, aval, var)
+
+    def open_cell(self, cell: Cell) -> None:
+        """Add a cell's value to the arguments; `stage_with_cells` adds its last value to the results."""
+        cell.enter(self.new_arg(cell.aval), self)
+        self.cells.append(cell)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """Record an equation and return tracers for its outputs; abstract evaluation infers their types."""
@@ -190,7 +199,36 @@ def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, li
 
     Returns:
         The program and its constants, which may be tracers of enclosing transformations.
+
+    Raises:
+        ValueError: the function writes a cell of an enclosing function.
     """
+    jaxpr, consts, cells = stage_with_cells(fun, in_avals, debug)
+    return cells_as_constants(jaxpr, consts, cells, "it" if debug is None else debug.description())
+
+
+def cells_as_constants(jaxpr: Jaxpr, consts: list[Any], cells: Sequence[Cell], use: str) -> tuple[Jaxpr, list[Any]]:
+    """Turn the values of cells, a program's last arguments and results, into constants.
+
+    Raises:
+        ValueError: the program writes a cell; `use` says where.
+    """
+    if not cells:
+        return jaxpr, consts
+    arguments, values = split_list(jaxpr.invars, [len(jaxpr.invars) - len(cells)])
+    outvars, last = split_list(jaxpr.outvars, [len(jaxpr.outvars) - len(cells)])
+    for cell, value, after in zip(cells, values, last, strict=True):
+        if after is not value:
+            raise ValueError(
+                f"{cell!r} is written while {use}, which may read references of enclosing functions, but not write "
+                "them: return the value, and write it outside"
+            )
+    jaxpr = Jaxpr([*jaxpr.constvars, *values], arguments, jaxpr.eqns, outvars, jaxpr.debug_info)
+    return jaxpr, [*consts, *[cell.get() for cell in cells]]
+
+
+def stage_with_cells(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, list[Any], tuple[Cell, ...]]:
+    """Do as `stage`; return the cells as well, whose values are the program's last arguments and results."""
     trace = StagingTrace(debug)
     args = [trace.new_arg(aval) for aval in in_avals]
     earlier = (state.trace, state.source, state.scope, state.contexts, gc.isenabled())
@@ -203,7 +241,8 @@ def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, li
             # All objects of a program under construction are alive: collections would traverse them without effect.
             gc.disable()
             outs = fun(*args)
-            jaxpr, consts = trace.to_jaxpr(outs)
+            cells = (*trace.cells,)
+            jaxpr, consts = trace.to_jaxpr([*outs, *[cell.get() for cell in cells]])
         finally:
             _end(trace, *earlier)
     finally:
@@ -212,13 +251,15 @@ def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, li
         check_jaxpr(jaxpr)
     program_staged.send(jaxpr)
     refuse_leaks(trace)
-    return jaxpr, consts
+    return jaxpr, consts, cells
 
 
 def _end(trace: StagingTrace, top: Trace, source: object, scope: Any, contexts: int, collecting: bool) -> None:
     """Restore the thread's state after a recording; may be called twice."""
     state.trace, state.source, state.scope = top, source, scope
     trace.alive = False
+    while trace.cells:
+        trace.cells.pop().leave()
     set_contexts(contexts)
     if collecting:
         gc.enable()
@@ -227,9 +268,17 @@ def _end(trace: StagingTrace, top: Trace, source: object, scope: Any, contexts: 
         _ = set[Any]()
 
 
+def refused(cell: Cell, user: str) -> ValueError:
+    """Return the error for a cell that is used by rules whose results are cached."""
+    return ValueError(f"{cell!r} is used by {user}, which cannot use references: pass its value as an argument")
+
+
 def stage_closed(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> ClosedJaxpr:
-    """Do as `stage`, and return the program with its constants."""
-    return ClosedJaxpr(*stage(fun, in_avals, debug))
+    """Do as `stage`, and return the program with its constants; refuse cells, since such programs are cached."""
+    jaxpr, consts, cells = stage_with_cells(fun, in_avals, debug)
+    if cells:
+        raise refused(cells[0], "a rule of a program that is staged once for many calls")
+    return ClosedJaxpr(jaxpr, consts)
 
 
 def _abstract_eval_from_decomposition(primitive: Primitive) -> RuleFn | None:

@@ -19,12 +19,13 @@ from corejax.base.provenance import Provenance
 from corejax.core.avals import Dims, Operands, Params, ShapedArray
 from corejax.core.primitive import Primitive
 from corejax.core.trace import set_current_trace
+from corejax.interpreters.cells import write_cells
 from corejax.interpreters.host_programs import eval_jaxpr_on_host
 from corejax.interpreters.lists import merge_lists, partition_list, select_list, spread_list
 from corejax.interpreters.transposition import is_undef_primal
 from corejax.ir.dce import dce_rules
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_jaxpr
+from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_with_cells
 from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
 from corejax.programs.recomputation import Policy, Recomputed, find_recomputation, recompute_rules
 from corejax.rules import (
@@ -190,11 +191,13 @@ def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) ->
 
 def _transpose(call: _Call, cts: Operands, /, *operands: object, **params: object) -> list[Any]:
     linear = [is_undef_primal(x) for x in operands]
-    pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
+    pulled, nonzeros, cells = transpose_with_cells(call.program(params), linear, [ct is not None for ct in cts])
     residuals = [x for x in operands if not is_undef_primal(x)]
     nonzero_cts = [ct for ct in cts if ct is not None]
-    places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
-    outs = call.apply("transpose", pulled, [*places, *[None] * len(nonzero_cts)], params, [*residuals, *nonzero_cts])
+    places: list[int | None] = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
+    args = [*residuals, *nonzero_cts, *[cell.get() for cell in cells]]
+    places = [*places, *[None] * (len(args) - len(places))]
+    outs = write_cells(cells, call.apply("transpose", pulled, places, params, args))
     return spread_list(linear, spread_list(nonzeros, outs))
 
 

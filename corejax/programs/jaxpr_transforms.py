@@ -19,11 +19,12 @@ from corejax.core.avals import Dims, Operands
 from corejax.core.trace import state
 from corejax.errors import NotLinearError
 from corejax.interpreters.batching import INHERITED, batch_flat, mapped_axis, move_batch_axis, unmapped_aval
+from corejax.interpreters.cells import Cell
 from corejax.interpreters.jvp import instantiate as instantiate_zero
 from corejax.interpreters.jvp import jvp_flat, tangent_aval
 from corejax.interpreters.lists import merge_lists, partition_list, select_list, split_list, spread_list
 from corejax.interpreters.splitting import unzipped
-from corejax.interpreters.staging import stage_closed
+from corejax.interpreters.staging import refused, stage_closed, stage_with_cells
 from corejax.interpreters.transposition import UndefPrimal, backward_pass
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
@@ -168,11 +169,24 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> W
     Returns:
         `(res, nonzero CT b) -> nonzero CT a`, and for each linear argument (each of `a`) whether it gets a cotangent.
         A cotangent has the type of its argument or output, strongly typed.
+
+    Raises:
+        ValueError: a backward rule in the program uses a cell, see `transpose_with_cells`.
     """
+    pulled, nonzeros, cells = transpose_with_cells(closed, linear, nonzero_cts)
+    if cells:
+        raise refused(cells[0], "a backward rule")
+    return pulled, nonzeros
+
+
+def transpose_with_cells(
+    closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags
+) -> tuple[ClosedJaxpr, list[bool], tuple[Cell, ...]]:
+    """Do as `transpose_jaxpr`; return the cells as well, whose values are the program's last arguments and results."""
     linear = check_length("transpose_jaxpr: linear", linear, closed.in_avals)
     nonzero_cts = check_length("transpose_jaxpr: nonzero_cts", nonzero_cts, closed.out_avals, "outputs")
 
-    def make() -> WithFlags:
+    def make() -> tuple[ClosedJaxpr, list[bool], tuple[Cell, ...]]:
         nonzeros_out: list[bool] = []
 
         def flat(*args: Any) -> list[Value]:
@@ -187,7 +201,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> W
         ct_avals = [tangent_aval(a) for a in select_list(nonzero_cts, closed.out_avals)]
         jaxpr = closed.jaxpr
         try:
-            return stage_closed(flat, [*res_avals, *ct_avals], jaxpr.debug_info), nonzeros_out
+            pulled, consts, cells = stage_with_cells(flat, [*res_avals, *ct_avals], jaxpr.debug_info)
+            return ClosedJaxpr(pulled, consts), nonzeros_out, cells
         except NotLinearError:
             # An equation with a program may have linear results and results that depend on `res` only, by which later
             # equations multiply. Splitting such equations in two makes the second kind of results known.
@@ -195,7 +210,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> W
             if split is None:
                 raise
         jaxpr = split
-        return stage_closed(flat, [*res_avals, *ct_avals], jaxpr.debug_info), nonzeros_out
+        pulled, consts, cells = stage_with_cells(flat, [*res_avals, *ct_avals], jaxpr.debug_info)
+        return ClosedJaxpr(pulled, consts), nonzeros_out, cells
 
     return memoised(closed, ("transpose", linear, nonzero_cts), make)
 

@@ -5,15 +5,13 @@ Settings are read in creation functions, plugin discovery and compilation, not f
 
 from __future__ import annotations
 
-import itertools
 import keyword
 import os
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from corejax.base.plugin_access import plugin_access
+from corejax.base.plugin_access import plugin_access, required
 from corejax.base.provenance import Provenance
 from corejax.base.restoring import Restoring
 from corejax.base.seams import Signal
@@ -23,7 +21,6 @@ from corejax.settings.selection import Selection
 
 __corejax_registers_for_caller__ = True
 
-_FLAG_PREFIX = "corejax_"  # prefix of flags on the command line
 _FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
@@ -339,41 +336,12 @@ class Config:
         self.update(name, value)
 
     def config_with_absl(self) -> None:
-        """Let `absl.app.run` read settings from the command line: `--corejax_debug_nans`, `--corejax_backend=cpu`.
-
-        Raises:
-            ImportError: absl-py is not installed.
-        """
-        from absl import app, flags  # an optional dependency
-
-        plugin_access().load()
-        for name in (*self._settings, "enable_x64", "enable_checks", "platforms"):
-            if _FLAG_PREFIX + name in flags.FLAGS:
-                continue
-            value, text = getattr(self, name), f"corejax's setting {name}"
-            if isinstance(value, bool) and name != "rule_overrides":  # this one may be names of plugins
-                flags.DEFINE_bool(_FLAG_PREFIX + name, value, text)
-            else:
-                flags.DEFINE_string(_FLAG_PREFIX + name, None if value is None else str(value), text)
-        app.call_after_init(self._read_flags)
+        """Let `absl.app.run` read settings from the command line; see `corejax.define_absl_flags`."""
+        required("define_absl_flags")()
 
     def parse_flags_with_absl(self) -> None:
-        """Read the flags of settings now, for programs that do not call `absl.app.run`; ignore other flags."""
-        from absl import flags
-
-        self.config_with_absl()
-        words = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
-        own = [word for word in words if word.lstrip("-").removeprefix("no").startswith(_FLAG_PREFIX)]
-        flags.FLAGS([sys.argv[0], *own], known_only=True)
-        self._read_flags()
-
-    def _read_flags(self) -> None:
-        """Set the settings with a flag on the command line."""
-        from absl import flags
-
-        for name in flags.FLAGS:
-            if name.startswith(_FLAG_PREFIX) and flags.FLAGS[name].present:
-                self.update(name.removeprefix(_FLAG_PREFIX), flags.FLAGS[name].value)
+        """Read the flags of settings now; see `corejax.parse_absl_flags`."""
+        required("parse_absl_flags")()
 
     def override(self, **settings: object) -> Override:
         """Change settings for a `with` block or, as a decorator, for a function (process-wide, like `update`)."""
@@ -421,51 +389,3 @@ class Override(Restoring):
 
 
 config = Config()
-
-
-# -- context managers under JAX's names ----------------------------------------------------------------------------
-
-
-def enable_x64(new_val: bool = True) -> Override:
-    """Return `config.override(default_dtype_bits=64)`, or 32: a context manager and decorator."""
-    return config.override(enable_x64=new_val)
-
-
-def enable_checks(new_val: bool = True) -> Override:
-    """Return `config.override(check_jaxprs=...)`: a context manager and decorator."""
-    return config.override(check_jaxprs=new_val)
-
-
-def disable_jit(disable: bool = True) -> Override:
-    """Return `config.override(disable_jit=...)`: a context manager and decorator."""
-    return config.override(disable_jit=disable)
-
-
-def check_tracer_leaks(new_val: bool = True) -> Override:
-    """Return `config.override(check_tracer_leaks=...)`: a context manager and decorator."""
-    return config.override(check_tracer_leaks=new_val)
-
-
-def checking_leaks() -> Override:
-    """Return `config.override(check_tracer_leaks=True)`: a context manager and decorator."""
-    return config.override(check_tracer_leaks=True)
-
-
-def debug_nans(new_val: bool = True) -> Override:
-    """Return `config.override(debug_nans=...)`: a context manager and decorator."""
-    return config.override(debug_nans=new_val)
-
-
-def debug_infs(new_val: bool = True) -> Override:
-    """Return `config.override(debug_infs=...)`: a context manager and decorator."""
-    return config.override(debug_infs=new_val)
-
-
-def numpy_dtype_promotion(new_val: str) -> Override:
-    """Return `config.override(numpy_dtype_promotion=...)`: a context manager and decorator."""
-    return config.override(numpy_dtype_promotion=new_val)
-
-
-def numpy_rank_promotion(new_val: str) -> Override:
-    """Return `config.override(numpy_rank_promotion=...)`: a context manager and decorator."""
-    return config.override(numpy_rank_promotion=new_val)

@@ -16,6 +16,7 @@ from corejax import dtypes, tree
 from corejax.core.array import Value, as_array
 from corejax.core.avals import Avals, Operands, ShapedArray, get_aval
 from corejax.core.trace import in_scope
+from corejax.interpreters.cells import cell_arguments
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import as_tangent, jvp_flat
 from corejax.interpreters.linearize import LinearCall, LinearProgram, LinearTape, linearize_flat
@@ -285,6 +286,10 @@ class Pullback(_LinearFunction):
         real = checked_cotangent(f"the pullback of {fun_name(fun)}", cts, avals_out, out_tree)
         shown = [user_tangent(c, a) for c, a in zip(self._call.pull(real), avals_in, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]  # the tree is a tuple
+
+    def with_refs(self, *places: Any) -> Callable[[Any], tuple[Any, ...]]:
+        """Return the pullback that adds cotangents to references, one for each argument, in place of returning them."""
+        return lambda ct: cell_arguments.get().accumulate(self(ct), places)
 
     def __repr__(self) -> str:
         return f"<pullback of {fun_name(self._signature.fun)}>"

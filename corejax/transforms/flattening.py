@@ -17,6 +17,7 @@ from corejax import dtypes, tree
 from corejax.core.array import Array, as_array
 from corejax.core.avals import Operands, ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.core.trace import Tracer, escaped
+from corejax.interpreters.cells import cell_arguments
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.messages import source_info
 from corejax.settings.config import config
@@ -57,6 +58,11 @@ class FlatFunction:
             out, extra = self.aux.split(self.fun, out)
         outs, self.out_tree = tree.tree_flatten(out)
         check_outputs(self.fun, outs, self.out_tree)
+        if cell_arguments.value is not None and (cells := cell_arguments.value.mapped(out, None)):
+            raise ValueError(
+                f"function {fun_name(self.fun)} returned {cells[0][0]!r}: a transformed function returns arrays, the "
+                "value of a reference (ref[...]) say, and not references"
+            )
         self.num_out = len(outs)
         return outs + extra
 

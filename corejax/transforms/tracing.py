@@ -10,7 +10,7 @@ from corejax.base.restoring import run_within
 from corejax.core.avals import typeof
 from corejax.core.named_axes import named_axes
 from corejax.interpreters.debug_info import DebugInfo, named_as
-from corejax.interpreters.staging import stage
+from corejax.interpreters.staging import stage_with_cells
 from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import (
@@ -68,7 +68,7 @@ def make_jaxpr(
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed
-        shapes = [type_without_value(a) for a in closed.out_avals]
+        shapes = [type_without_value(a) for a in closed.out_avals[: out_tree.num_leaves]]
         return closed, tree.tree_unflatten(out_tree, shapes)
 
     return jaxpr_of
@@ -80,7 +80,7 @@ def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: obj
     debug = DebugInfo(fun, transform, tree.tree_structure((named, kwargs)))
     avals = abstractified(transform, fun, leaves, debug.arg_names)
     flat = FlatFunction(dynamic_fun, in_tree, with_kwargs=True)
-    jaxpr, consts = stage(flat, avals, debug)
+    jaxpr, consts, _ = stage_with_cells(flat, avals, debug)
     return jaxpr, consts, flat.out_tree
 
 

@@ -14,6 +14,7 @@ from corejax.core.named_axes import MappedAxis
 from corejax.core.trace import Tracer, in_scope
 from corejax.interpreters import looping as looping  # registers the derivation of vmap rules as loops
 from corejax.interpreters.batching import axis_of_operands, batch_flat, move_batch_axis
+from corejax.interpreters.cells import Cell, cell_arguments, with_cells
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
 from corejax.messages.tracebacks import api_boundary
@@ -115,6 +116,12 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
     return as_array(move_batch_axis(axis_size, dim, axis % ndim, x))
 
 
+def _mapped_cells(args: object, axes: object) -> list[tuple[Cell, int]]:
+    """Return the cells among the arguments that are mapped, with their axes."""
+    arguments = cell_arguments.value
+    return [] if arguments is None else [(c, axis) for c, axis in arguments.mapped(args, axes) if axis is not None]
+
+
 def _axis_names(name: object, spmd: object) -> MappedAxis | None:
     """Return the axis with its names, or None if both names are None."""
     for argument, value in (("axis_name", name), ("spmd_axis_name", spmd)):
@@ -181,10 +188,18 @@ def vmap(
             leaf_axes: Sequence[int | None] = [in_axes] * len(leaves)
         else:
             leaf_axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
-        axes, size = _mapped_axes(fun, leaves, leaf_axes, axis_size, debug.arg_names)
+        cells = _mapped_cells((args, kwargs), (in_axes, 0))
+        leaves, leaf_axes = [*leaves, *[cell.get() for cell, _ in cells]], [*leaf_axes, *[axis for _, axis in cells]]
+        axes, size = _mapped_axes(
+            fun, leaves, leaf_axes, axis_size, lambda: [*debug.arg_names(), *[repr(cell) for cell, _ in cells]]
+        )
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         axis = axis_of_operands(axis_names, leaves, axes)
-        outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis, debug)
+        run = in_scope(VMAP, with_cells(flat, [cell for cell, _ in cells]))
+        outs, dims = batch_flat(run, size, leaves, axes, axis, debug)
+        for cell, axis_of_cell in reversed(cells):
+            x, dim = outs.pop(), dims.pop()
+            cell.set(as_array(move_batch_axis(size, dim, axis_of_cell % cell.aval.ndim, x)))
         return _batched_outs(fun, size, outs, dims, flat.out_tree, out_axes)
 
     batched.__doc__ = f"{fun_name(fun)} vectorised over in_axes={in_axes!r}.\n\n{fun.__doc__ or ''}"

@@ -18,8 +18,13 @@ _NAMES = {
         dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
     """,
     "linear.precision": "default_matmul_precision",
+    "transforms.absl_flags": "define_absl_flags parse_absl_flags",
     "transforms.compile_time": "ensure_compile_time_eval",
     "transforms.jacobians": "hessian jacfwd jacobian jacrev",
+    "transforms.settings": """
+        check_tracer_leaks checking_leaks debug_infs debug_nans disable_jit enable_checks enable_x64
+        numpy_dtype_promotion numpy_rank_promotion
+    """,
 }
 
 
@@ -44,7 +49,7 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """Export the promotion of dtypes, Jacobians, and two context managers."""
+    """Export the promotion of dtypes, Jacobians, and context managers for settings."""
     return {
         name: f"corejax_lax_basic.{module}:{name.rpartition('.')[2]}"
         for module, names in _NAMES.items()

@@ -22,6 +22,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import write_cells
 from corejax.extend.types import Refinement, conform, join_refinements
 from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # registers partial evaluation
 from corejax_control_flow.branches.cond_rules import cond_p
@@ -30,9 +31,11 @@ from corejax_control_flow.programs.messages import place, shown, structural_diff
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import (
     Traced,
+    common_cells,
     decider_of,
     flatten_operands,
     make_dependent,
+    place_cells,
     result_type,
     trace_dependent,
     with_common_consts,
@@ -261,13 +264,15 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
         id(fun): trace_dependent(choice, transform, fun, in_tree, avals) for fun in {id(f): f for f in funs}.values()
     }
     traced = [traced_by_id[id(fun)] for fun in funs]
+    cells = common_cells(*traced)
+    traced = [place_cells(t, cells, len(leaves), t.out_tree.num_leaves) for t in traced]
     common = _common_dtypes(transform, funs, names, traced)
     programs, consts = with_common_consts(traced)
     programs = [_with_dtypes(program, common) for program in programs]
-    args = [*consts, *leaves]
+    args = [*consts, *leaves, *[cell.get() for cell in cells]]
     programs, args = _refined_alike(programs, args, choice)
     outs = cond_p.bind(index, *args, branches=tuple(programs), linear=(False,) * len(args))
-    return tree.tree_unflatten(traced[0].out_tree, outs)
+    return tree.tree_unflatten(traced[0].out_tree, write_cells(cells, outs))
 
 
 def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:

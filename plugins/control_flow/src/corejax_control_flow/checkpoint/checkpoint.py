@@ -18,12 +18,11 @@ from corejax.extend import (
     config,
     fun_name,
     get_aval,
-    stage,
     tree,
 )
 from corejax.extend.messages import api_boundary, exact
 from corejax.extend.programs import Policy
-from corejax.extend.transforms import axes_in_scope, named_as
+from corejax.extend.transforms import Cell, axes_in_scope, named_as, stage_with_cells, write_cells
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
 
 P = ParamSpec("P")
@@ -120,12 +119,13 @@ def checkpoint(
         outs = remat_p.bind(
             *traced.consts,
             *leaves,
+            *[cell.get() for cell in traced.cells],
             differentiated=False,
             jaxpr=traced.closed,
             policy=policy,
             prevent_cse=any(tree.tree_leaves(prevent_cse)),
         )
-        return tree.tree_unflatten(traced.out_tree, outs)
+        return tree.tree_unflatten(traced.out_tree, write_cells(traced.cells, outs))
 
     return checkpointed
 
@@ -165,11 +165,15 @@ def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, 
 
 
 class _Traced(NamedTuple):
-    """A traced function: its program, the values of the program's leading arguments, the structure of its result."""
+    """A traced function: its program, the values of the program's leading arguments, the structure of its result.
+
+    The values of `cells` are the program's last arguments and results.
+    """
 
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: Any
+    cells: tuple[Cell, ...]
 
 
 class _Call(NamedTuple):
@@ -212,8 +216,8 @@ def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]
     if traced is None:
         fun = named_as(call.fun, updated=())(lambda *args, **kwargs: call.call(*args, **kwargs))
         flat = FlatFunction(fun, call.in_tree, with_kwargs=True)
-        jaxpr, consts = stage(flat, avals, call.debug_info())
-        traced = _Traced(close_over_consts(jaxpr), consts, flat.out_tree)
+        jaxpr, consts, cells = stage_with_cells(flat, avals, call.debug_info())
+        traced = _Traced(close_over_consts(jaxpr), consts, flat.out_tree, cells)
         # Tracers among the constants belong to a trace around this call, so that a later call cannot use them.
         if key is not None and not any(isinstance(c, Tracer) for c in consts):
             traces[key] = traced

@@ -149,7 +149,7 @@ def closure_convert(fun: Callable[..., R], *example_args: Any) -> tuple[Callable
     """
     leaves, in_tree = check_leaves("closure_convert", fun, example_args, "example_args")
     avals = [get_aval(x) for x in leaves]
-    jaxpr, consts, out_tree = trace("closure_convert", fun, in_tree, avals)
+    jaxpr, consts, out_tree, _ = trace("closure_convert", fun, in_tree, avals)
     hoisted = [isinstance(c, Tracer) and dtypes.is_inexact(get_aval(c).dtype) for c in consts]
     kept = partition_list(hoisted, consts)[0]
     count = len(example_args)

@@ -102,7 +102,7 @@ class custom_vmap(CustomRuleFunction[P, R]):
             arrays = tree.tree_unflatten(in_tree, [as_array(x) for x in leaves])
             out = tree.tree_map(as_array, fun(*arrays))
             return out
-        jaxpr, consts, out_tree = trace("custom_vmap", self.fun, in_tree, [get_aval(x) for x in leaves])
+        jaxpr, consts, out_tree, _ = trace("custom_vmap", self.fun, in_tree, [get_aval(x) for x in leaves])
         program = close_over_consts(jaxpr)
         outs = custom_vmap_call_p.bind(
             *consts,

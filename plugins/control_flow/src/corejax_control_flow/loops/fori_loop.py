@@ -22,6 +22,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import write_cells
 from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops._carries import cached_on, carry_fixed_point, function_or_raise
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
@@ -138,10 +139,11 @@ def fori_loop(
     body = body._replace(jaxpr=cached_on(without_index, ("with index",), lambda: _with_index(without_index)))
     if length is None and not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         length = max(int(host_value(upper)) - int(host_value(lower)), 0)
+    init = [*init, *[cell.get() for cell in body.cells]]
     if length is not None:
         steps = checked_unroll("fori_loop", 1 if unroll is None else unroll, length)
         outs = scan_traced(body, [lower, *init], [], length, False, steps, bar)
-        return tree.tree_unflatten(init_tree, outs[1:])
+        return tree.tree_unflatten(init_tree, write_cells(body.cells, outs[1:]))
     if unroll is not None:
         raise ValueError(
             f"fori_loop of {fun_name(body_fun)}: unroll={unroll!r} needs bounds that are known while tracing, "
@@ -150,7 +152,7 @@ def fori_loop(
     between, compare = cached_on(body.jaxpr, ("with bound",), lambda: _with_bound(body.jaxpr, get_aval(upper)))
     cond = Traced(compare, [], tree.tree_structure(0))
     outs = while_traced(cond, body._replace(jaxpr=between), [lower, upper, *init], bar)
-    return tree.tree_unflatten(init_tree, outs[2:])
+    return tree.tree_unflatten(init_tree, write_cells(body.cells, outs[2:]))
 
 
 def _symbolic_length(lower: Any, upper: Any) -> Any:

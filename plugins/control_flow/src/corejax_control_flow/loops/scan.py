@@ -20,7 +20,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
-from corejax.extend.transforms import mapped_aval
+from corejax.extend.transforms import Cell, cell_arguments, mapped_aval, named_as, with_cells, write_cells
 from corejax.extend.types import SymbolicDim, as_dim
 from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # registers rules of the primitive
 from corejax_control_flow.loops import scan_transpose as scan_transpose
@@ -29,7 +29,7 @@ from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progre
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.in_python import in_python, scan_in_python
 from corejax_control_flow.programs.messages import place, shown
-from corejax_control_flow.programs.tracing import Traced, check_leaves, result_type, trace
+from corejax_control_flow.programs.tracing import Traced, check_leaves, place_cells, result_type, trace_with_cells
 
 Carry = TypeVar("Carry")
 X = TypeVar("X")
@@ -121,6 +121,14 @@ def scan(
     """
     if not callable(f):
         raise TypeError(f"scan applies a function (carry, x) -> (carry, y), got {f!r} of type {type(f).__name__}")
+    if cell_arguments.value is not None and (pairs := cell_arguments.value.mapped(xs, 0)):
+        return _over_cells(f, init, xs, [cell for cell, _ in pairs], length, reverse, unroll, progress)
+    return _scan(f, init, xs, length, reverse, unroll, progress)
+
+
+def _scan(
+    f: Any, init: Any, xs: Any, length: Any, reverse: bool, unroll: int | bool, progress: Progress
+) -> tuple[Any, Any]:
     init_leaves, init_tree = check_leaves("scan", f, init, "init")
     x_leaves, x_tree = check_leaves("scan", f, xs, "xs")
     length = _checked_length(f, x_leaves, x_tree, length)
@@ -136,11 +144,31 @@ def scan(
         f,
         init_leaves,
         init_tree,
-        lambda avals: trace("scan", f, in_tree, [*avals, *x_avals]),
+        lambda avals: trace_with_cells("scan", f, in_tree, [*avals, *x_avals]),
         lambda traced: _carry_tree(f, traced),
     )
+    num_carry, cells = len(init_leaves), traced.cells
+    traced = place_cells(traced, cells, num_carry, num_carry)
+    init_leaves = [*init_leaves, *[cell.get() for cell in cells]]
     outs = scan_traced(traced, init_leaves, x_leaves, length, bool(reverse), unroll, bar)
-    carry, ys = tree.tree_unflatten(traced.out_tree, outs)
+    last, values, stacked = split_list(outs, [num_carry, len(cells)])
+    write_cells(cells, values)
+    carry, ys = tree.tree_unflatten(traced.out_tree, [*last, *stacked])
+    return carry, ys
+
+
+def _over_cells(f: Any, init: Any, xs: Any, cells: Sequence[Cell], *options: Any) -> tuple[Any, Any]:
+    """Scan over cells among `xs`: the elements of their values are scanned, and what they become is stacked."""
+
+    @named_as(f)
+    def body(carry: Any, x: Any) -> Any:
+        x, values = x
+        out, *last = with_cells(lambda: [f(carry, x)], cells)(*values)
+        return (out[0], (out[1], last)) if isinstance(out, tuple | list) and len(out) == 2 else out
+
+    carry, (ys, values) = _scan(body, init, (xs, [cell.get() for cell in cells]), *options)
+    for cell, value in zip(cells, values, strict=True):
+        cell.set(value)
     return carry, ys
 
 

@@ -21,11 +21,10 @@ from corejax.extend import (
     partition_list,
     split_list,
     spread_list,
-    transpose_jaxpr,
     transpose_rules,
 )
 from corejax.extend.programs import select_list
-from corejax.extend.transforms import tangent_aval, zero_cotangent
+from corejax.extend.transforms import Cell, tangent_aval, transpose_with_cells, write_cells, zero_cotangent
 from corejax_control_flow.loops.scan_partial_eval import split_operands, unknown_operands, unzip
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.rewriting import appended, depends, rearranged
@@ -57,19 +56,21 @@ def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[An
 class _Transposed(NamedTuple):
     """A transposed body, with flags of the nonzero cotangents.
 
-    The body is `(residuals, ct carries, sums, ct ys, scanned residuals) -> (ct carries, sums, ct xs)`, where
-    the sums are the constants' cotangents, summed over the iterations.
+    The body is `(residuals, ct carries, sums, cells, ct ys, scanned residuals) -> (ct carries, sums, cells, ct xs)`,
+    where the sums are the constants' cotangents, summed over the iterations, and the cells those of backward rules.
 
     Attributes:
         body: the program.
         carry: flags of the carries that have a cotangent in any iteration.
         consts, xs: flags of the linear constants and scanned arrays that get cotangents.
+        cells: the cells that backward rules use.
     """
 
     body: ClosedJaxpr
     carry: list[bool]
     consts: list[bool]
     xs: list[bool]
+    cells: tuple[Cell, ...]
 
 
 def _transposed(
@@ -82,29 +83,29 @@ def _transposed(
         consts_linear, _, xs_linear = split_list(linear, [num_consts, num_carry])
 
         def pull(carry: list[bool]) -> Any:
-            transposed, nonzeros = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
+            transposed, nonzeros, cells = transpose_with_cells(jaxpr, linear, [*carry, *ys])
             consts, carry_in, xs = split_list(nonzeros, [sum(consts_linear), num_carry])
-            return carry_in, (transposed, consts, carry_in, xs)
+            return carry_in, (transposed, consts, carry_in, xs, cells)
 
-        carry, (transposed, consts, carry_in, xs) = fixpoint(pull, carry)
+        carry, (transposed, consts, carry_in, xs, cells) = fixpoint(pull, carry)
         avals = [tangent_aval(a) for a in jaxpr.in_avals]
         const_avals, carry_avals, _ = split_list(avals, [num_consts, num_carry])
         sum_avals = select_list(consts, select_list(consts_linear, const_avals))
 
         def tail(outs: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
-            ct_consts, ct_carry, ct_xs = split_list(outs, [sum(consts), sum(carry_in)])
+            ct_consts, ct_carry, ct_xs, values = split_list(outs, [sum(consts), sum(carry_in), sum(xs)])
             carries = [
                 zero_cotangent(a) if ct is None else ct
                 for ct, a, nz in zip(spread_list(carry_in, ct_carry), carry_avals, carry, strict=True)
                 if nz
             ]
-            return [*carries, *map(add_tangents, sums, ct_consts), *ct_xs]
+            return [*carries, *map(add_tangents, sums, ct_consts), *values, *ct_xs]
 
         body = appended(transposed, tail, sum_avals)
-        sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys))
-        res_consts, res_xs, ct_carry, ct_ys, sums = split_list(range(len(body.in_avals)), sizes)
-        order = [*res_consts, *ct_carry, *sums, *ct_ys, *res_xs]
-        return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
+        sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys), len(cells))
+        res_consts, res_xs, ct_carry, ct_ys, values, sums = split_list(range(len(body.in_avals)), sizes)
+        order = [*res_consts, *ct_carry, *sums, *values, *ct_ys, *res_xs]
+        return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs, cells)
 
     key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts))
     return memoised(jaxpr, key, make)
@@ -127,17 +128,20 @@ def _transpose_linear(
     ]
     sums = [zero_cotangent(a) for a in select_list(t.consts, select_list(consts, const_avals))]
     ct_ys = [ct for ct in ct_ys if ct is not None]
-    flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums) + len(ct_ys)) + [False] * len(res_xs)
+    values = [cell.get() for cell in t.cells]
+    flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums)) + [False] * len(values)
+    flags += [True] * len(ct_ys) + [False] * len(res_xs)
     new_params = {
         **params,
         "jaxpr": t.body,
         "linear": tuple(flags),
-        "num_carry": len(ct_carry) + len(sums),
+        "num_carry": len(ct_carry) + len(sums) + len(values),
         "num_consts": len(res_consts),
         "reverse": not params["reverse"],
     }
-    outs = scan_p.bind(*res_consts, *ct_carry, *sums, *ct_ys, *res_xs, **new_params)
-    out_carry, out_consts, out_xs = split_list(outs, [len(ct_carry), len(sums)])
+    outs = scan_p.bind(*res_consts, *ct_carry, *sums, *values, *ct_ys, *res_xs, **new_params)
+    out_carry, out_consts, last, out_xs = split_list(outs, [len(ct_carry), len(sums), len(values)])
+    write_cells(t.cells, last)
     ct_init = spread_list(t.carry, out_carry)
     ct_consts = spread_list(t.consts, out_consts)
     ct_xs = spread_list(t.xs, out_xs)

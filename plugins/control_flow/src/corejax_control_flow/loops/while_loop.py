@@ -21,6 +21,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import write_cells
 from corejax.extend.types import Refinement
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # registers rules of the primitive
 from corejax_control_flow.loops._carries import (
@@ -39,8 +40,10 @@ from corejax_control_flow.programs.rewriting import rearranged, without_effects
 from corejax_control_flow.programs.tracing import (
     Traced,
     check_leaves,
+    common_cells,
     decider_of,
     make_dependent,
+    place_cells,
     result_type,
     trace_dependent,
 )
@@ -124,11 +127,24 @@ def while_loop(
             break
         ends = decider_of(cond.jaxpr.out_avals[0])
         init = [make_dependent(x, ends) for x in init]
-    return tree.tree_unflatten(init_tree, while_traced(cond, body, init, bar))
+    cells = common_cells(cond, body)
+    _check_only_read(cond_fun, cond)
+    cond = place_cells(cond, cells, len(init), 1)
+    cond = cond._replace(jaxpr=cond.jaxpr.replace(outvars=cond.jaxpr.outvars[:1]))
+    body = place_cells(body, cells, len(init), len(init))
+    outs = while_traced(cond, body, [*init, *[cell.get() for cell in cells]], bar)
+    return tree.tree_unflatten(init_tree, write_cells(cells, outs))
+
+
+def _check_only_read(cond_fun: Any, cond: Traced) -> None:
+    jaxpr = cond.jaxpr
+    for cell, before, after in zip(reversed(cond.cells), reversed(jaxpr.invars), reversed(jaxpr.outvars), strict=False):
+        if before is not after:
+            raise ValueError(f"while_loop: {place(cond_fun)} may read {cell!r}, but not write it: write it in body_fun")
 
 
 def _check_condition(cond_fun: Any, traced: Traced) -> None:
-    out = traced.jaxpr.out_avals
+    out = traced.jaxpr.out_avals[: traced.out_tree.num_leaves]
     if traced.out_tree == tree.tree_structure(0) and out[0].shape == () and out[0].dtype == np.bool_:
         return
     advice = "Return one boolean, for example from a comparison"

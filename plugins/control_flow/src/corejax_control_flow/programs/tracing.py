@@ -24,34 +24,53 @@ from corejax.extend import (
     check_arguments,
     get_aval,
     leaf_names,
-    stage,
+    split_list,
     tree,
 )
 from corejax.extend.messages import clears_cache, drop_oldest, run_within
 from corejax.extend.programs import programs_of, same_jaxpr
-from corejax.extend.transforms import decided_by
+from corejax.extend.transforms import Cell, cells_as_constants, decided_by, stage_with_cells
 from corejax.extend.types import Refinement, conform, join_refinements
 from corejax_control_flow.programs.messages import place, typed_tree
 
 
 class Traced(NamedTuple):
-    """A traced function: its jaxpr, the values of its constvars and the structure of its result."""
+    """A traced function.
+
+    Attributes:
+        jaxpr: the program.
+        consts: the values of its constvars.
+        out_tree: the structure of the function's result.
+        cells: the cells that the function uses; their values are the program's last arguments and results.
+    """
 
     jaxpr: Jaxpr
     consts: list[Any]
     out_tree: Any
+    cells: tuple[Cell, ...] = ()
 
 
 def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
-    """Trace a function on leaves of these types; `in_tree` is the structure of the tuple of its arguments."""
+    """Trace a function on leaves of these types; `in_tree` is the structure of the tuple of its arguments.
+
+    Raises:
+        ValueError: if the function writes a cell of an enclosing function. It may read cells, which are constants.
+    """
+    traced = trace_with_cells(transform, fun, in_tree, avals)
+    use = f"tracing {place(fun)} for {transform}"
+    return Traced(*cells_as_constants(traced.jaxpr, traced.consts, traced.cells, use), traced.out_tree)
+
+
+def trace_with_cells(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
+    """Trace a function, as `trace`, that may read and write cells of enclosing functions."""
     flat = FlatFunction(fun, in_tree)
     debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
     try:
-        jaxpr, consts = stage(flat, avals, debug)
+        jaxpr, consts, cells = stage_with_cells(flat, avals, debug)
     except TypeError as error:
         _explain_arity(error, transform, fun, in_tree)
         raise
-    return Traced(known_program(transform, fun, jaxpr), consts, flat.out_tree)
+    return Traced(known_program(transform, fun, jaxpr), consts, flat.out_tree, cells)
 
 
 # A predicate decides which branch runs, or how many iterations a loop has. If the predicate varies over devices,
@@ -81,10 +100,10 @@ def make_dependent(x: Any, decider: Refinement | None) -> Any:
 def trace_dependent(
     decider: Refinement | None, transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
 ) -> Traced:
-    """Trace a function, as `trace`, in a context where all its values depend on a decision."""
+    """Trace a function, as `trace_with_cells`, in a context where all its values depend on a decision."""
     if decider is None:
-        return trace(transform, fun, in_tree, avals)
-    return run_within((decided_by(decider),), trace, transform, fun, in_tree, avals)
+        return trace_with_cells(transform, fun, in_tree, avals)
+    return run_within((decided_by(decider),), trace_with_cells, transform, fun, in_tree, avals)
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
@@ -135,7 +154,7 @@ def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], lis
     for t in traced:
         consts.update((id(c), c) for c in t.consts)
     programs = []
-    for jaxpr, own, _ in traced:
+    for jaxpr, own, *_ in traced:
         if not consts:  # cached on the jaxpr, so that transformations of the closed jaxpr are computed once
             programs.append(jaxpr.memo.setdefault(("closed",), ClosedJaxpr(jaxpr, ())))
             continue
@@ -146,9 +165,38 @@ def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], lis
     return programs, list(consts.values())
 
 
+def common_cells(*traced: Traced) -> tuple[Cell, ...]:
+    """Return the cells that at least one of the functions uses."""
+    return (*dict.fromkeys(cell for each in traced for cell in each.cells),)
+
+
+def place_cells(traced: Traced, cells: tuple[Cell, ...], num_in: int, num_out: int) -> Traced:
+    """Return a traced function whose program has the values of `cells` at these positions of arguments and results.
+
+    The program passes the value of a cell that the function does not use through.
+    """
+    if not cells:
+        return traced
+    jaxpr, count = traced.jaxpr, len(traced.cells)
+    order = tuple(traced.cells.index(cell) if cell in traced.cells else cell.aval for cell in cells)
+
+    def make() -> Jaxpr:
+        invars, before = split_list(jaxpr.invars, [len(jaxpr.invars) - count])
+        outvars, after = split_list(jaxpr.outvars, [len(jaxpr.outvars) - count])
+        pairs = list(zip(before, after, strict=True))
+        placed = [pairs[i] if isinstance(i, int) else (Var(i),) * 2 for i in order]
+        invars[num_in:num_in] = [before for before, _ in placed]
+        outvars[num_out:num_out] = [after for _, after in placed]
+        return Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars, jaxpr.debug_info)
+
+    key = ("cells", order, num_in, num_out)
+    placed = jaxpr.memo.get(key) or jaxpr.memo.setdefault(key, make())
+    return traced._replace(jaxpr=placed, cells=cells)
+
+
 def result_type(traced: Traced) -> str:
     """Format the result of a traced function as a pytree with types for leaves."""
-    return typed_tree(traced.out_tree, traced.jaxpr.out_avals)
+    return typed_tree(traced.out_tree, traced.jaxpr.out_avals[: traced.out_tree.num_leaves])
 
 
 _LIMIT = 256  # size of the cache; the oldest programs are evicted

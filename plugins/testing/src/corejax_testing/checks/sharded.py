@@ -72,7 +72,7 @@ def _check_operand(call: Call, rng: np.random.Generator, k: int) -> None:
         in_specs=(corejax.P(), spec, spec),
         out_specs=corejax.P(),
     )
-    with corejax.disable_jit():
+    with corejax.config.override(disable_jit=True):
         got = np.asarray(mapped(xs[k], blocks, [np.stack(pair) for pair in zip(*cts, strict=True)]))
     what = f"the derivative by operand {call.inexact[k]}, which two devices share,"
     try:

@@ -42,12 +42,11 @@ from corejax.extend import (
     fun_name,
     get_aval,
     inline_closed,
-    stage,
     tree,
 )
 from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, Executable, RepeatableCall, Target, checks_values
 from corejax.extend.messages import api_boundary, observe
-from corejax.extend.transforms import axes_in_scope, in_context
+from corejax.extend.transforms import Cell, axes_in_scope, in_context, stage_with_cells
 from corejax.extend.types import shaped_abstractify
 from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check_disjoint, named_arguments
 from corejax_xla_backend._jit.callables import begin_dispatch, make_callable, unblock_new_calls
@@ -56,7 +55,7 @@ from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
 from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
 from corejax_xla_backend._jit.tiers import run_first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
-from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, live
+from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, keyed_cells, live
 from corejax_xla_backend._log import is_observed
 from corejax_xla_backend._programs import compiled, run
 from corejax_xla_backend._several_devices import place_at, place_call, place_program
@@ -225,18 +224,22 @@ class Jitted:
         if observe.observed():
             observe.notify(observe.Event("call", self.name))
         traced, static = self.static.split(args, kwargs)
-        leaves, in_tree = tree.tree_flatten(traced)
+        keyed, arguments, stand_ins = keyed_cells(traced)
+        leaves, in_tree = tree.tree_flatten(keyed)
         check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
-        program = self._traced(self._signature([get_aval(x) for x in leaves], in_tree, static))
+        program = self._traced(self._signature([get_aval(x) for x in leaves], in_tree, static), stand_ins)
+        cells = program.cells_of(arguments)
         checked = checks_values() or observe.checking
         if checked:
             self._unblock_new_calls()  # a callback may call this function
-        if in_context() or checked or any(isinstance(x, Tracer) for x in (*program.consts, *leaves)):
-            return self._bind(program, leaves), None
+        binds = in_context() or checked or any(isinstance(x, Tracer) for x in (*program.consts, *leaves))
+        values = [cell.get() if binds else cell.take() for cell in cells]
+        if binds or any(isinstance(x, Tracer) for x in values):
+            return self._bind(program, [*leaves, *values], cells), None
         consts = [as_array(c) for c in program.consts]
-        arrays = [*consts, *map(as_array, leaves)]
+        arrays = [*consts, *map(as_array, leaves), *values]
         if self.tier == "auto" and (early := self._eager_results(program, arrays)) is not None:
-            return tree.tree_unflatten(program.out_tree, early), None
+            return program.result(early, cells), None
         target = self._target()
         options, device = place_program(
             program.closed, self.name, target.backend, self._compile_options(program), arrays
@@ -245,30 +248,31 @@ class Jitted:
         if executable.calls_python:
             self._unblock_new_calls()
         outs = run(executable, target.backend, arrays, program.closed.out_avals)
-        result = tree.tree_unflatten(program.out_tree, outs)
-        return result, RepeatableCall(executable, consts, *traced, result)
+        result = program.result(outs, cells)
+        return result, None if cells else RepeatableCall(executable, consts, *traced, result)
 
     def _signature(self, avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> Signature:
         """Return the key of a call's trace."""
         avals = self.options.refine_avals(self.fun, in_tree, avals)
         return Signature(in_tree, tuple(avals), static, config.trace_key(), axes_in_scope())
 
-    def _traced(self, signature: Signature) -> TracedProgram:
-        """Return the trace for a signature; trace the function at the signature's first call."""
+    def _traced(self, signature: Signature, stand_ins: Sequence[Cell] = ()) -> TracedProgram:
+        """Return the trace for a signature; trace the function at the signature's first call, on these cells."""
         found = self.traces.find(signature)
         if found is None:
             self._unblock_new_calls()
-            found = self.traces.trace_once(signature, self._trace)
+            found = self.traces.trace_once(signature, functools.partial(self._trace, stand_ins))
         return found
 
-    def _trace(self, signature: Signature) -> TracedProgram:
+    def _trace(self, stand_ins: Sequence[Cell], signature: Signature) -> TracedProgram:
         """Run the function on tracers of the signature's types, and cache the program."""
         started = time.perf_counter()
         debug = self.static.debug_info(signature.in_tree, signature.static)
         why = reasons(signature, self.traces, debug.arg_names, self.static.name_of) if is_observed() else ()
         flat = ProgramFunction(self.static.bind_static(signature.static), signature.in_tree, with_kwargs=True)
-        jaxpr, consts = stage(self.options.constrain_results(self.fun, flat), signature.avals, debug)
+        jaxpr, consts, cells = stage_with_cells(self.options.constrain_results(self.fun, flat), signature.avals, debug)
         program = TracedProgram(close_over_consts(jaxpr), consts, signature.in_tree, flat.out_tree)
+        program = program._replace(cells=tuple(stand_ins.index(c) if c in stand_ins else c for c in cells))
         program = self.traces.add(signature, program)
         if why:
             ms = 1000 * (time.perf_counter() - started)
@@ -286,8 +290,9 @@ class Jitted:
         """Return the compile options of a traced program, with its donated arguments and shardings."""
         options, consts = self.compile_options._replace(known=program.known), len(program.consts)
         donated = self.donated.leaf_flags(self.static.numbers, program.in_tree)
-        if any(donated):
-            options = options._replace(donated=(*[False] * consts, *donated))
+        if any(donated) or program.cells:
+            donated = donated or (False,) * program.in_tree.num_leaves
+            options = options._replace(donated=(*[False] * consts, *donated, *[True] * len(program.cells)))
         shardings = self._shardings(program)
         if shardings is None:
             return options
@@ -299,9 +304,10 @@ class Jitted:
 
     def _shardings(self, program: TracedProgram) -> tuple[list[Any], list[Any]] | None:
         """Return the shardings of the program's argument and result leaves, or None; see `JitOptions.shardings`."""
-        return self.options.shardings(self.fun, program.in_tree, program.out_tree)
+        shardings, free = self.options.shardings(self.fun, program.in_tree, program.out_tree), len(program.cells)
+        return shardings and ([*shardings[0], *[None] * free], [*shardings[1], *[None] * free])
 
-    def _bind(self, program: TracedProgram, leaves: Sequence[Any]) -> Any:
+    def _bind(self, program: TracedProgram, leaves: Sequence[Any], cells: Sequence[Cell]) -> Any:
         """Bind `xla_call`, so that the running transformations see the call, in place of compiling and running."""
         shardings = self._shardings(program)
         if shardings is not None:
@@ -320,7 +326,7 @@ class Jitted:
             )
         if shardings is not None:
             outs = [constrain(x, sharding) for x, sharding in zip(outs, shardings[1], strict=True)]
-        return tree.tree_unflatten(program.out_tree, outs)
+        return program.result(outs, cells)
 
     def _eager_results(self, program: TracedProgram, arrays: Sequence[Array]) -> list[Array] | None:
         """Return results of the eager rules while a thread compiles; None if the call has to wait for the program."""
@@ -383,7 +389,8 @@ class Jitted:
     def _trace_abstract(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedProgram, list[Any]]:
         """Return the trace for arguments or their types, and the leaves of the traced arguments."""
         traced, static = self.static.split(args, kwargs)
-        leaves, in_tree = tree.tree_flatten(traced)
+        keyed, _, stand_ins = keyed_cells(traced)
+        leaves, in_tree = tree.tree_flatten(keyed)
         avals = []
         for i, x in enumerate(leaves):
             try:
@@ -391,7 +398,7 @@ class Jitted:
             except TypeError as error:
                 name = self.static.debug_info(in_tree, static).arg_names()[i]
                 raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
-        return self._traced(self._signature(avals, in_tree, static)), leaves
+        return self._traced(self._signature(avals, in_tree, static), stand_ins), leaves
 
     def clear_cache(self) -> None:
         """Drop all traces and the programs that were compiled from them."""

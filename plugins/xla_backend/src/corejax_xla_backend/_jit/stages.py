@@ -26,7 +26,7 @@ from corejax.extend.messages import api_boundary
 from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.callables import run_donating, unblock_new_calls
 from corejax_xla_backend._jit.options import compiler_flags
-from corejax_xla_backend._jit.traces import TracedProgram
+from corejax_xla_backend._jit.traces import TracedProgram, keyed_cells
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._programs import compiled, known_options, run
 from corejax_xla_backend._several_devices import assign_devices, place_program
@@ -95,14 +95,14 @@ class Stage:
     @property
     def out_avals(self) -> Any:
         """Types of the result, in its structure."""
-        return tree.tree_unflatten(self.out_tree, self._program.closed.out_avals)
+        return tree.tree_unflatten(self.out_tree, self._program.closed.out_avals[: self.out_tree.num_leaves])
 
     @property
     def args_info(self) -> Any:
         """Shape and dtype of the arguments, and whether they are donated: `(args, kwargs)` of `ArgInfo`s."""
         avals = self._argument_avals()
         donated = self._options.donated[len(self._program.consts) :] or [False] * len(avals)
-        infos = [ArgInfo(a.shape, a.dtype, flag) for a, flag in zip(avals, donated, strict=True)]
+        infos = [ArgInfo(a.shape, a.dtype, flag) for a, flag in zip(avals, donated, strict=False)]
         return tree.tree_unflatten(self.in_tree, infos)
 
     @property
@@ -111,7 +111,8 @@ class Stage:
         return self._program.out_info()
 
     def _argument_avals(self) -> Sequence[ShapedArray]:
-        return self._program.closed.in_avals[len(self._program.consts) :]
+        consts = len(self._program.consts)
+        return self._program.closed.in_avals[consts : consts + self.in_tree.num_leaves]
 
     def __copy__(self) -> Any:
         return self
@@ -148,7 +149,7 @@ def places_of_arguments(name: str, program: TracedProgram, backend: Backend, lea
         check_fits(f"jit of {name}: sharding of an argument", sharding, x.shape)
         return sharding.device_tuple[0] if isinstance(sharding, SingleDeviceSharding) else sharding
 
-    return [place(x) for x in (*program.consts, *leaves)]
+    return [*[place(x) for x in (*program.consts, *leaves)], *[None] * len(program.cells)]
 
 
 class Traced(Stage):
@@ -327,19 +328,22 @@ class Compiled(Stage):
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, RepeatableCall | None]:
         """Check and run a call; return the result, and the call for the dispatcher to cache, or None."""
-        leaves, in_tree = tree.tree_flatten((args, kwargs))
+        keyed, arguments, _ = keyed_cells((args, kwargs))
+        leaves, in_tree = tree.tree_flatten(keyed)
         if in_tree != self.in_tree:
             raise TypeError(f"{self.name} was compiled for arguments of structure {self.in_tree}, got {in_tree}")
         names = self._lowered.traced.arg_names()
         for name, x, aval in zip(names, leaves, self._argument_avals(), strict=True):
             self._check(name, x, aval)
-        backend = self._lowered.target.backend
-        arrays = [*self._consts, *map(as_array, leaves)]
+        backend, cells = self._lowered.target.backend, self._program.cells_of(arguments)
+        arrays = [*self._consts, *map(as_array, leaves), *[cell.take() for cell in cells]]
         place_program(self._program.closed, self.name, backend, self._options, arrays)
         if self._executable.calls_python:
             unblock_new_calls(self._call)
         outs = run(self._executable, backend, arrays, self._program.closed.out_avals)
-        result = tree.tree_unflatten(self.out_tree, outs)
+        result = self._program.result(outs, cells)
+        if cells:
+            return result, None
         if not checks_values():
             return result, RepeatableCall(self._executable, self._consts, args, kwargs, result)
         params = {"call_jaxpr": self._program.closed, "name": self.name, "backend": None}
@@ -375,12 +379,13 @@ class Compiled(Stage):
     def input_shardings(self) -> Any:
         """Shardings that the arguments must have, `(args, kwargs)`; None for arguments that the program drops."""
         shardings = self._shardings("input_shardings")
-        return tree.tree_unflatten(self.in_tree, shardings[len(shardings) - self.in_tree.num_leaves :])
+        first = len(shardings) - self.in_tree.num_leaves - len(self._program.cells)
+        return tree.tree_unflatten(self.in_tree, shardings[first:][: self.in_tree.num_leaves])
 
     @property
     def output_shardings(self) -> Any:
         """Shardings of the results, in the structure of the result."""
-        return tree.tree_unflatten(self.out_tree, self._shardings("output_shardings"))
+        return tree.tree_unflatten(self.out_tree, self._shardings("output_shardings")[: self.out_tree.num_leaves])
 
     @property
     def out_info(self) -> Any:

@@ -31,7 +31,7 @@ import numpy as np
 from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace, current_trace, tree
 from corejax.extend.messages import clears_cache, drop_oldest
 from corejax.extend.programs import same_jaxpr
-from corejax.extend.transforms import in_context, trace_stack
+from corejax.extend.transforms import Cell, cell_arguments, in_context, trace_stack, write_cells
 from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._live import LiveSet
@@ -65,6 +65,8 @@ class TracedProgram(NamedTuple):
         in_tree: structure of the arguments, `(args, kwargs)` without static ones.
         out_tree: structure of the result.
         known: the constants that are embedded in the compiled program, as in `CompileOptions`.
+        cells: the cells that the program reads and writes, whose values are its last arguments and results; the number
+            of a cell among the arguments, for each call has others.
     """
 
     closed: ClosedJaxpr
@@ -72,13 +74,38 @@ class TracedProgram(NamedTuple):
     in_tree: Any
     out_tree: Any
     known: tuple[Any, ...] = ()
+    cells: tuple[Cell | int, ...] = ()
+
+    def cells_of(self, arguments: Sequence[Cell]) -> list[Cell]:
+        """Return the cells of a call with these cells among its arguments.
+
+        Raises:
+            ValueError: an argument is a cell that the function uses from outside as well.
+        """
+        cells = [arguments[cell] if isinstance(cell, int) else cell for cell in self.cells]
+        for i, cell in enumerate(cells):
+            if cell in cells[:i]:
+                raise ValueError(
+                    f"{cell!r} is passed to the function as an argument and used by it from outside: use the argument"
+                )
+        return cells
+
+    def result(self, outs: list[Any], cells: Sequence[Cell] = ()) -> Any:
+        """Return the function's result, and write the cells."""
+        return tree.tree_unflatten(self.out_tree, write_cells(cells, outs))
 
     def out_info(self, shardings: Sequence[Any] | None = None) -> Any:
         """Return shape, dtype and sharding of the result: `ShapeDtypeStruct`s in its structure."""
-        avals = self.closed.out_avals
+        avals = self.closed.out_avals[: self.out_tree.num_leaves]
+        shardings = shardings and shardings[: len(avals)]
         pairs = zip(avals, shardings or [None] * len(avals), strict=True)
         infos = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in pairs]
         return tree.tree_unflatten(self.out_tree, infos)
+
+
+def keyed_cells(args: Any) -> tuple[Any, list[Cell], list[Cell]]:
+    """Return the arguments with stand-ins for their cells, the cells and the stand-ins; see `CellArguments`."""
+    return (args, [], []) if cell_arguments.value is None else cell_arguments.value.keyed(args)
 
 
 MAX_TRACES = 4096  # traces of one jitted function

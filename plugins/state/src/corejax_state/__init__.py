@@ -1,0 +1,1 @@
+"""Mutable references to arrays: `corejax.new_ref`, `corejax.ref`."""

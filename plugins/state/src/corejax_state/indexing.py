@@ -1,0 +1,120 @@
+"""Reading and writing parts of a reference's value, and views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import corejax.numpy as jnp
+from corejax.extend import get_aval
+from corejax_lax_basic import lax
+
+_WHOLE = slice(None)
+
+
+def is_whole(index: Any) -> bool:
+    """Whether an index denotes the whole array: `...`, `:` or an empty tuple."""
+    if index is ...:
+        return True
+    if isinstance(index, tuple):
+        return all(part is ... or (isinstance(part, slice) and part == _WHOLE) for part in index)
+    return isinstance(index, slice) and index == _WHOLE
+
+
+def read(value: Any, index: Any) -> Any:
+    """Return the part of an array at an index."""
+    return value if is_whole(index) else value[index]
+
+
+def written(value: Any, index: Any, new: Any, ref: Any) -> Any:
+    """Return an array with a new part at an index.
+
+    Raises:
+        TypeError: the new part has another dtype.
+        ValueError: the new part does not broadcast to the shape of the indexed one.
+    """
+    new = _of_dtype(ref, new)
+    if not is_whole(index):
+        return value.at[index].set(new)
+    shape = get_aval(value).shape
+    if new.shape == shape:
+        return new
+    try:
+        return jnp.broadcast_to(new, shape)
+    except ValueError:
+        raise ValueError(f"cannot write an array of shape {new.shape} to {ref!r}, which has shape {shape}") from None
+
+
+def _of_dtype(ref: Any, new: Any) -> Any:
+    """Return what is written to a reference as an array of its dtype; numbers take the dtype if it can hold them."""
+    new = jnp.asarray(new)
+    aval, dtype = get_aval(new), ref.aval.dtype
+    if aval.dtype != dtype and not (aval.weak_type and jnp.result_type(ref.aval, aval) == dtype):
+        raise TypeError(
+            f"cannot write an array of dtype {aval.dtype.name} to {ref!r}, made at {ref._line}, which holds "
+            f"{dtype.name}: write value.astype({dtype.name!r})"
+        )
+    if aval.dtype != dtype or aval.weak_type:
+        new = lax.convert_element_type(new, dtype)
+    return new
+
+
+class At:
+    """`ref.at`: indexing makes a view of a part."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, ref: Any) -> None:
+        self._ref = ref
+
+    def __getitem__(self, index: Any) -> View:
+        """Return the view of the part at an index."""
+        return View(self._ref, index)
+
+
+class View:
+    """A reference to a part of a reference; reading and writing it reads and writes that part.
+
+    Attributes:
+        ref: the reference, or a view of it.
+        index: the part.
+    """
+
+    __slots__ = ("index", "ref")
+
+    def __init__(self, ref: Any, index: Any) -> None:
+        self.ref, self.index = ref, index
+
+    @property
+    def aval(self) -> Any:
+        """The type of the part."""
+        return get_aval(self.ref[self.index])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the part."""
+        return self.aval.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the part."""
+        return self.aval.dtype
+
+    @property
+    def at(self) -> At:
+        """Views of parts of the part."""
+        return At(self)
+
+    @property
+    def _line(self) -> str:
+        return self.ref._line  # type: ignore[no-any-return]
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return what the part has at an index."""
+        return read(self.ref[self.index], index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Replace what the part has at an index."""
+        self.ref[self.index] = written(self.ref[self.index], index, value, self)
+
+    def __repr__(self) -> str:
+        return f"{self.ref!r}.at[{self.index!r}]"

@@ -1,0 +1,26 @@
+"""The hooks that the plugin implements. Discovery imports this module, so the hooks import everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corejax.extend import hookimpl
+
+
+@hookimpl
+def corejax_export_names() -> Mapping[str, str]:
+    """Export references under the names that JAX gives them."""
+    home = "corejax_state.ref"
+    return {
+        "Ref": f"{home}:Ref",
+        "new_ref": f"{home}:new_ref",
+        "empty_ref": f"{home}:empty_ref",
+        "free_ref": f"{home}:free_ref",
+        "freeze": f"{home}:freeze",
+    }
+
+
+@hookimpl
+def corejax_export_namespaces() -> Mapping[str, str]:
+    """Export `corejax.ref` and `corejax.ad`."""
+    return {"ad": "corejax_state.ad", "ref": "corejax_state.ref"}

@@ -1,0 +1,248 @@
+"""References: cells that hold an array, which is read and replaced by indexing.
+
+A reference is not a value of programs. It is a Python object that holds the current value: an array, or a tracer of the
+function that made it. So `grad` and `vmap` see only arrays. A function that is staged (by `jit`, `scan`, `cond`, ...)
+and uses a reference of an enclosing function is staged with the reference's value as an argument and its last value as
+a result (`corejax.extend.transforms.Cell`). Programs stay pure, so that every transformation and every rule applies to
+them, and the compiler updates the memory in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import corejax.numpy as jnp
+from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval
+from corejax.extend.messages import api_boundary, user_line
+from corejax.extend.transforms import recording_trace
+from corejax_lax_basic import lax
+from corejax_state.indexing import At, read, written
+
+
+class AbstractRef(NamedTuple):
+    """The type of a reference: `Ref{float32[3]}`.
+
+    Attributes:
+        inner_aval: the type of the array that it holds.
+    """
+
+    inner_aval: ShapedArray
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes=False)}}}"
+
+
+class _Place:
+    """The value of a reference in one function.
+
+    Attributes:
+        recorder: the trace that stages the function, or None outside of staged functions.
+        level: the trace on top when the function began; values of traces above it cannot be stored.
+        aval: the type of the value.
+        value: the current value.
+        is_owned: whether the value has no other owner, so that a program may reuse its memory.
+    """
+
+    __slots__ = ("aval", "is_owned", "level", "recorder", "value")
+
+    def __init__(self, value: Any, level: Trace) -> None:
+        self.recorder = recording_trace()
+        self.level = level
+        self.aval = get_aval(value)
+        self.value = value
+        self.is_owned = False
+
+
+class Ref:
+    """A mutable reference to an array of a fixed shape and dtype; `new_ref` makes it.
+
+        ref = corejax.new_ref(jnp.zeros(3))
+        ref[0] = 1.0
+        ref[1:] += 2.0
+        x = ref[...]
+
+    Indices are NumPy's. Values that are written broadcast to the shape of the indexed part and have its dtype. In
+    pytrees, a reference belongs to the structure, and has no leaves: transformations pass it through.
+
+    """
+
+    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_line", "_places")
+
+    def __init__(self, value: Any, kind: str | None = None) -> None:
+        value = as_array(value)
+        if get_aval(value).weak_type:
+            value = lax.convert_element_type(value, value.dtype)
+        self._aval = get_aval(value)
+        self._kind = kind
+        self._line = user_line()
+        self._ended: str | None = None
+        self._places = [_Place(value, current_trace())]
+
+    @classmethod
+    def stand_in(cls, aval: ShapedArray) -> Ref:
+        """Return a reference without a value, for a function that is traced on references of this type."""
+        ref = object.__new__(cls)
+        ref._aval, ref._kind, ref._ended, ref._line, ref._places = aval, None, None, "a call of jit", []
+        return ref
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type of the array; in a function that is mapped over the reference, of one element."""
+        return self._places[-1].aval if self._places else self._aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the array."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the array."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the array."""
+        return self.aval.size
+
+    @property
+    def at(self) -> At:
+        """Views of parts: `ref.at[1:3]` is a reference to the rows 1 and 2, which reads and writes this one."""
+        return At(self)
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of a reference to a scalar")
+        return self.aval.shape[0]
+
+    @api_boundary
+    def __getitem__(self, index: Any) -> Any:
+        """Return the part of the array at an index."""
+        return read(self.get(), index)
+
+    @api_boundary
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Replace the part of the array at an index."""
+        self._put(written(self._place().value, index, self._stored(value), self))
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{self!r} is a reference: iterate over its value, ref[...]")
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} is a reference: test its value, ref[...]")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.get().__array__(dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        place = self._places[-1] if self._places else None
+        if (
+            place is not None
+            and self._ended is None
+            and isinstance(place.value, Array)
+            and not isinstance(place.value, Tracer)
+        ):
+            return f"Ref({repr(place.value).partition('(')[2]}"
+        return f"Ref({self.aval.str_short(short_dtypes=False)})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle {self!r}: pickle its value, ref[...]")
+
+    # -- the cell: what operators that stage functions use -----------------------------------------------------------
+
+    def get(self) -> Any:
+        """Return the current value."""
+        place = self._place()
+        place.is_owned = False
+        return place.value
+
+    def take(self) -> Any:
+        """Return the value as an array with no other owner."""
+        place = self._place()
+        return place.value if place.is_owned or isinstance(place.value, Tracer) else jnp.copy(place.value)
+
+    def set(self, value: Any) -> None:
+        """Replace the value by an array of its type with no other owner."""
+        self._put(value)
+        self._places[-1].is_owned = True
+
+    def enter(self, value: Any, trace: Trace) -> None:
+        """Give the reference a value of its own in a function that `trace` interprets."""
+        self._places.append(_Place(value, trace))
+
+    def leave(self) -> None:
+        """Forget the value of the last `enter`."""
+        self._places.pop()
+
+    def end(self, how: str) -> None:
+        """Refuse all uses from now on; `how` says why.
+
+        Raises:
+            ValueError: the reference belongs to an enclosing function.
+        """
+        if len(self._places) > 1:
+            raise ValueError(f"{self!r}, made at {self._line}, belongs to an enclosing function, which can freeze it")
+        self._ended = how
+        self._places[0].value = None
+
+    def _place(self) -> _Place:
+        """Return the place of the value in the function that runs.
+
+        Raises:
+            ValueError: the reference is frozen, or the function that made it has ended or does not run.
+        """
+        if self._ended is not None:
+            raise ValueError(f"{self!r}, made at {self._line}, {self._ended}")
+        while len(self._places) > 1 and not self._places[-1].level.alive:
+            self._places.pop()  # an interrupt has prevented `leave`
+        self.check_alive()
+        recorder = recording_trace()
+        if not self._places or self._places[-1].recorder is not recorder:
+            if recorder is None:
+                raise ValueError(f"{self!r}, made at {self._line}, has no known value here, outside of the program")
+            recorder.open_cell(self)  # type: ignore[attr-defined]  # a trace that records
+        return self._places[-1]
+
+    def check_alive(self) -> None:
+        """Raise ValueError if the function that made the reference has ended."""
+        place = self._places[-1] if self._places else None
+        if place is None:
+            return
+        if not place.level.alive or (place.recorder is not None and not place.recorder.alive):
+            raise ValueError(
+                f"{self!r}, made at {self._line}, has escaped from the function that made it, which has ended: return "
+                "its value, ref[...] or freeze(ref), or make the reference outside and pass it in"
+            )
+
+    def _stored(self, value: Any) -> Any:
+        return lax.stop_gradient(value) if self._kind is not None else value
+
+    def _put(self, value: Any) -> None:
+        """Replace the value by an array of its type."""
+        place = self._place()
+        _check_level(self, place.level, value)
+        place.value = value
+        place.is_owned = False
+
+
+def _check_level(ref: Ref, level: Trace, value: Any) -> None:
+    """Raise ValueError if a value belongs to a transformation inside the function that made the reference."""
+    if not isinstance(value, Tracer):
+        return
+    trace: Trace | None = level
+    while trace is not None and trace is not value._trace:
+        trace = trace.parent
+    if trace is None and value._trace is not recording_trace():
+        debug = value._trace.debug
+        inner = "by a transformation" if debug is None else f"while {debug.description()}"
+        raise ValueError(
+            f"cannot write to {ref!r}, made at {ref._line}: the value is traced {inner}, inside the function that "
+            "made the reference, and would leave it. Return the value as an output, write stop_gradient(value) if its "
+            "derivative does not matter, or make the reference inside the transformed function"
+        )
