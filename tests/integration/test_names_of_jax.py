@@ -26,9 +26,9 @@ NAMESPACES = names_in(
     example_libraries.optimizers example_libraries.stax experimental experimental.checkify
     experimental.compilation_cache.compilation_cache experimental.custom_partitioning experimental.jet
     experimental.key_reuse experimental.mesh_utils experimental.multihost_utils experimental.ode
-    experimental.pjit experimental.shard_map experimental.topologies export ffi flatten_util image lax
-    lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random scipy.cluster.vq
-    scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
+    experimental.pjit experimental.shard_map experimental.sparse experimental.topologies export ffi flatten_util image
+    lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random
+    scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
     scipy.sparse.linalg scipy.spatial.transform scipy.special scipy.stats sharding stages test_util tree
     tree_util typing
     """
@@ -60,7 +60,6 @@ NO_NAMESPACE = {
     "experimental.roofline": "`compiled.cost_analysis()` has the compiler's estimates",
     "experimental.scheduling_groups": "hints for compilers of TPUs",
     "experimental.serialize_executable": "the cache on disk keeps executables, `corejax.export` programs",
-    "experimental.sparse": "arrays are dense; `scipy.sparse.linalg` takes functions for matrices",
     "experimental.shard_alike": "`with_sharding_constraint` places both arrays",
     "experimental.source_mapper": "`lowered.as_text(debug_info=True)` has the user's lines",
     "experimental.transfer": "processes exchange arrays by collectives",
@@ -117,6 +116,19 @@ ABSENT = {
             safe_zip tree_leaves tree_map zip
         """
     },
+    "experimental.sparse": {
+        "two formats: BCOO and BCSR": """
+            COO CSC CSR coo_fromdense coo_fromdense_p coo_matmat coo_matmat_p coo_matvec coo_matvec_p coo_todense
+            coo_todense_p csr_fromdense csr_fromdense_p csr_matmat csr_matmat_p csr_matvec csr_matvec_p csr_todense
+            csr_todense_p
+        """,
+        "functions are compositions of other primitives": """
+            SparseTracer bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p
+            bcoo_sort_indices_p bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p
+            bcsr_dot_general_p bcsr_extract_p bcsr_fromdense_p bcsr_todense_p todense_p
+        """,
+        "of one-dimensional windows and of few indices in jax": "bcoo_conv_general_dilated bcoo_gather",
+    },
     "experimental.topologies": {HELPER: "Device"},
     "ffi": {
         LOWERING: "build_ffi_lowering_function ffi_lowering",
@@ -147,7 +159,7 @@ DIFFERENT = {
     """,
     MORE: """
         jit lax.argmax lax.argmin lax.fori_loop lax.map lax.squeeze lax.while_loop pmap
-        experimental.multihost_utils.sync_global_devices
+        experimental.multihost_utils.sync_global_devices experimental.sparse.bcoo_sum_duplicates
     """,
     REST: "checkpoint remat export.export grad lax.scan value_and_grad vmap",
     POSITIONAL: "lax.optimization_barrier nn.tanh",
