@@ -165,7 +165,8 @@ def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: b
         raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
     axis = canonical_axis(axis, x.ndim, "top_k: axis")
     if mode == "largest":
-        return lax.top_k(x, k, axis=axis)
+        values, indices = lax.top_k(x, k, axis=axis)
+        return values, indices
     # Reversed in order: the complement of an integer has no overflow, unlike its negative.
     turn = lax.neg if dtypes.is_inexact(x.dtype) else lax.bitwise_not
     values, indices = lax.top_k(turn(x), k, axis=axis)
