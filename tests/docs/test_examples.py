@@ -12,9 +12,17 @@ WRITTEN = [name for name in namespaces.namespaces() if examples.file_of(name).ex
 # What would leave something behind in this process, or needs what is not there.
 BRIDGES = {"from_jax", "to_jax", "to_torch"}  # need jax or PyTorch
 NOT_ALL = {
-    "ffi": {"register_ffi_target"},
-    "profiler": {"ProfileData", "ProfileEvent", "ProfilePlane", "register_subprocess", "start_server", "stop_server"},
-    "random": {"register_generator"},
+    "ffi": {"register_ffi_target", "register_ffi_type"},
+    "profiler": {
+        "ProfileData",
+        "ProfileEvent",
+        "ProfileLine",
+        "ProfilePlane",
+        "register_subprocess",
+        "start_server",
+        "stop_server",
+    },
+    "random": {"Key", "register_generator"},
 }
 
 

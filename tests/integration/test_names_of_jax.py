@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import types
 import warnings
 from typing import Any
@@ -25,9 +26,9 @@ NAMESPACES = names_in(
     example_libraries.optimizers example_libraries.stax experimental experimental.checkify
     experimental.compilation_cache.compilation_cache experimental.custom_partitioning experimental.jet
     experimental.key_reuse experimental.mesh_utils experimental.multihost_utils experimental.ode
-    experimental.pjit experimental.shard_map experimental.topologies export ffi flatten_util image lax
-    lax.linalg memory nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random scipy.cluster.vq
-    scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
+    experimental.pjit experimental.shard_map experimental.sparse experimental.topologies export ffi flatten_util image
+    lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random
+    scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
     scipy.sparse.linalg scipy.spatial.transform scipy.special scipy.stats sharding stages test_util tree
     tree_util typing
     """
@@ -49,16 +50,20 @@ NO_NAMESPACE = {
     "experimental.buffer_callback": MUTABLE,
     "experimental.colocated_python": "there are no proxies of devices",
     "experimental.compute_on": "programs run on one kind of device",
+    "experimental.control_deps": "hints for compilers of TPUs",
     "experimental.fused": JAXS_OWN,
     "experimental.hijax": MUTABLE,
     "experimental.layout": "arrays have one layout in memory",
+    "experimental.profiler": "instructions that compilers of TPUs profiled",
+    "experimental.random": MUTABLE,
     "experimental.rnn": "kernels of cuDNN",
+    "experimental.roofline": "`compiled.cost_analysis()` has the compiler's estimates",
     "experimental.scheduling_groups": "hints for compilers of TPUs",
     "experimental.serialize_executable": "the cache on disk keeps executables, `corejax.export` programs",
-    "experimental.sparse": "arrays are dense; `scipy.sparse.linalg` takes functions for matrices",
+    "experimental.shard_alike": "`with_sharding_constraint` places both arrays",
+    "experimental.source_mapper": "`lowered.as_text(debug_info=True)` has the user's lines",
     "experimental.transfer": "processes exchange arrays by collectives",
     "experimental.xla_metadata": "hints for compilers of TPUs",
-    "monitoring": "`corejax.extend.messages.observe` tells what happens",
     "version": "`corejax.__version__`",
 }
 
@@ -111,12 +116,23 @@ ABSENT = {
             safe_zip tree_leaves tree_map zip
         """
     },
+    "experimental.sparse": {
+        "two formats: BCOO and BCSR": """
+            COO CSC CSR coo_fromdense coo_fromdense_p coo_matmat coo_matmat_p coo_matvec coo_matvec_p coo_todense
+            coo_todense_p csr_fromdense csr_fromdense_p csr_matmat csr_matmat_p csr_matvec csr_matvec_p csr_todense
+            csr_todense_p
+        """,
+        "functions are compositions of other primitives": """
+            SparseTracer bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p
+            bcoo_sort_indices_p bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p
+            bcsr_dot_general_p bcsr_extract_p bcsr_fromdense_p bcsr_todense_p todense_p
+        """,
+        "of one-dimensional windows and of few indices in jax": "bcoo_conv_general_dilated bcoo_gather",
+    },
     "experimental.topologies": {HELPER: "Device"},
     "ffi": {
         LOWERING: "build_ffi_lowering_function ffi_lowering",
-        "kernels are given as capsules or addresses, and split by `vmap_method`": """
-            pycapsule register_ffi_target_as_batch_partitionable register_ffi_type register_ffi_type_id
-        """,
+        "an error in jax, too: `register_ffi_type` takes the id": "register_ffi_type_id",
     },
     "lax": {"`ppermute` sends": "precv psend", "`sharding_constraint_p` is what it would be": "device_put_p"},
     "sharding": {TYPES: "ManualAxisType"},
@@ -143,7 +159,7 @@ DIFFERENT = {
     """,
     MORE: """
         jit lax.argmax lax.argmin lax.fori_loop lax.map lax.squeeze lax.while_loop pmap
-        experimental.multihost_utils.sync_global_devices
+        experimental.multihost_utils.sync_global_devices experimental.sparse.bcoo_sum_duplicates
     """,
     REST: "checkpoint remat export.export grad lax.scan value_and_grad vmap",
     POSITIONAL: "lax.optimization_barrier nn.tanh",
@@ -237,6 +253,46 @@ def test_namespaces() -> None:
                 if inspect.ismodule(module("corejax", below)) or below in NO_NAMESPACE:
                     continue
                 assert below in {"lib", "ref", "util"}, f"jax.{below}: no namespace, and no reason"
+
+
+def test_modules() -> None:
+    """Every module of jax's, imported or not, is here or has a reason."""
+    known = NAMESPACES | NO_NAMESPACE.keys() | names_in(INSIDES)
+    for parent in ("", "experimental"):
+        for found in pkgutil.iter_modules(module("jax", parent).__path__):
+            name = f"{parent}.{found.name}".lstrip(".")
+            if not found.name.startswith("_") and not any(n.startswith(f"{name}.") for n in known):
+                assert name in known, f"jax.{name}: no namespace, and no reason"
+
+
+# Modules that users do not call: jax's own, programs, and other projects that it contains.
+INSIDES = """
+    collect_profile core experimental.host_callback experimental.jax2tf experimental.mosaic experimental.pallas
+    experimental.x64_context extend interpreters jaxlib lib ref tools util
+"""
+
+# Names that JAX has from 0.11 or 0.12 on: those that are here, and the others with a reason.
+NEWER = """
+    export.symbolic_dim_bounds lax.log2 lax.log2_p lax.one_minus_square lax.one_minus_square_p lax.polynomial
+    lax.polynomial_p numpy.minmax numpy.top_k profiler.ProfileLine random.Key scipy.special.erfcinv
+"""
+NEWER_ABSENT = {
+    "`jit(inline=True)`": "Inline",
+    "`jit(compiler_options=)` takes XLA's own options": "CompilerEffortLevel",
+    "`trace` writes files, which `ProfileData` reads": "profiler.ProfileSession profiler.export_profile_data",
+    "arrays always hold their sums": "sharding.UnreducedKind",
+    "hints for compilers of TPUs": "experimental.overlap experimental.thunky lax.psum_scatter_start",
+    GUARDS: "sharding.no_collectives",
+}
+
+
+def test_newer_names() -> None:
+    for name in names_in(NEWER):
+        parent, _, last = name.rpartition(".")
+        assert has(module("corejax", parent), last), name
+    for name in set().union(*map(names_in, NEWER_ABSENT.values())):
+        parent, _, last = name.rpartition(".")
+        assert not has(module("corejax", parent), last), f"{name} is here"
 
 
 # Attributes of classes, by an instance where the class does not have them: those that jax's has and corejax's not.

@@ -220,3 +220,16 @@ def test_aliases_that_cannot_be(library: Any) -> None:
         ffi.ffi_call("test.Scale", other, input_output_aliases={0: 0})(x, **ATTRIBUTES)
     with pytest.raises(ValueError, match="of operand 4, which does not exist"):
         ffi.ffi_call("test.Scale", x.aval, input_output_aliases={4: 0})(x, **ATTRIBUTES)
+
+
+def test_types_of_state() -> None:
+    address = ctypes.create_string_buffer(8)
+    capsule = ffi.pycapsule(ctypes.addressof(address))
+    assert type(capsule).__name__ == "PyCapsule"
+    with pytest.raises(ValueError, match="must have the key 'type_id', and may have 'type_info', got \\['id'\\]"):
+        ffi.register_ffi_type("acme.state", {"id": capsule})
+    with pytest.raises(TypeError, match="type_id must be a PyCapsule, got 3"):
+        ffi.register_ffi_type("acme.state", {"type_id": 3})
+    with pytest.raises(ValueError, match="expected a function of a library, or an address, got 0"):
+        ffi.pycapsule(0)
+    ffi.register_ffi_target_as_batch_partitionable("acme.scale")

@@ -523,3 +523,13 @@ def test_types_with_operations() -> None:
         found.call(np.ones(5, np.float32), np.ones(3, np.float32))
     with pytest.raises(ValueError, match=r"the arguments' shapes do not determine the sizes in floordiv\(b, 2\)"):
         loaded(jnp.sin, "b // 2")
+
+
+def test_symbolic_dim_bounds() -> None:
+    a, b = export.symbolic_shape("a, b", constraints=["a >= 4", "a <= 9"])
+    assert export.symbolic_dim_bounds(a) == (4, 9)
+    assert export.symbolic_dim_bounds(2 * a + 1) == (9, 19)
+    assert export.symbolic_dim_bounds(b)[0] == 1
+    assert export.symbolic_dim_bounds(7) == export.symbolic_dim_bounds(np.int32(7)) == (7, 7)
+    with pytest.raises(TypeError, match="the dimension must be an integer or a symbolic size, got 'a'"):
+        export.symbolic_dim_bounds("a")

@@ -58,7 +58,10 @@ _MODULES = {
     "elementwise.comparison": "eq eq_p ge ge_p gt gt_p le le_p lt lt_p ne ne_p",
     "elementwise.complex_numbers": "complex complex_p conj conj_p imag imag_p real real_p",
     "elementwise.logical": "and_p bitwise_and bitwise_not bitwise_or bitwise_xor not_p or_p xor_p",
-    "elementwise.powers": "integer_pow integer_pow_p pow pow_p reciprocal square square_p",
+    "elementwise.polynomial": "polynomial polynomial_p",
+    "elementwise.powers": """
+        integer_pow integer_pow_p one_minus_square one_minus_square_p pow pow_p reciprocal square square_p
+    """,
     "elementwise.rounding": "RoundingMethod nextafter nextafter_p round round_p",
     "elementwise.select": "clamp clamp_p select select_n select_n_p",
     "elementwise.trigonometry": """
@@ -67,7 +70,7 @@ _MODULES = {
     """,
     "elementwise.unary": """
         abs abs_p cbrt cbrt_p ceil ceil_p exp exp2 exp2_p exp_p expm1 expm1_p floor floor_p is_finite
-        is_finite_p log log1p log1p_p log_p logistic logistic_p rsqrt rsqrt_p sign sign_p sqrt sqrt_p
+        is_finite_p log log1p log1p_p log2 log2_p log_p logistic logistic_p rsqrt rsqrt_p sign sign_p sqrt sqrt_p
     """,
     "indexing.dimension_numbers": "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers",
     "indexing.dynamic_slicing": """

@@ -234,6 +234,18 @@ _MIN = "Return the smallest element over axes; NaN if any element is NaN. Argume
 min = _extreme_element("min", lax.reduce_min, lax.min, "minimum", _MIN)
 
 
+def minmax(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> tuple[Any, Any]:
+    """Return the smallest and the largest element over axes; arguments as for `max`.
+
+    `initial` is one scalar, or a tuple of two: one for the smallest and one for the largest element.
+    """
+    lowest, highest = initial if isinstance(initial, tuple) else (initial, initial)
+    refuse_out("minmax", out)
+    return min(a, axis, None, keepdims, lowest, where), max(a, axis, None, keepdims, highest, where)
+
+
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
     """Return the difference between the largest and the smallest element over axes; arguments as for `max`."""
     refuse_out("ptp", out)

@@ -146,6 +146,33 @@ def argpartition(a: Any, kth: int, axis: int | None = -1) -> Any:
     return argsort(a, _partition_axis("argpartition", a, kth, axis))
 
 
+def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> tuple[Any, Any]:
+    """Return the `k` largest or smallest elements along an axis, in order, and their int32 indices; ties keep order.
+
+    Args:
+        a: a boolean, integer or floating-point array.
+        k: the number of elements, static; at most the size of the axis.
+        axis: the axis to search, by default the last.
+        mode: `"largest"` or `"smallest"`, which come first.
+        sorted: accepted for compatibility; the elements are always in order.
+
+    Raises:
+        TypeError: the array is complex.
+        ValueError: the axis does not exist, `k` is out of bounds, or the mode is unknown.
+    """
+    x = array_argument("top_k", a)
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
+    axis = canonical_axis(axis, x.ndim, "top_k: axis")
+    if mode == "largest":
+        values, indices = lax.top_k(x, k, axis=axis)
+        return values, indices
+    # Reversed in order: the complement of an integer has no overflow, unlike its negative.
+    turn = lax.neg if dtypes.is_inexact(x.dtype) else lax.bitwise_not
+    values, indices = lax.top_k(turn(x), k, axis=axis)
+    return turn(values), indices
+
+
 def sort_complex(a: Any) -> Any:
     """Sort an array along its last axis, and return it as complex numbers."""
     x = lax.sort(*_with_axis("sort_complex", a, -1))

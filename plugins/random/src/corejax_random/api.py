@@ -5,6 +5,9 @@ A key is created from an integer (`key`) and used once: to draw numbers, or to d
 
 from __future__ import annotations
 
+from typing import NewType
+
+from corejax.extend import Array
 from corejax_random.distributions.counts import binomial, geometric, multinomial, poisson
 from corejax_random.distributions.gamma import (
     ball,
@@ -54,13 +57,16 @@ from corejax_random.keys.functions import (
 )
 
 __all__ = [
-    "PRNGImpl", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare",
+    "Key", "PRNGImpl", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare",
     "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma",
     "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_dtype", "key_impl", "laplace", "loggamma",
     "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto",
     "permutation", "poisson", "rademacher", "randint", "random_gamma_p", "rayleigh", "register_generator", "split", "t",
     "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
+
+Key = NewType("Key", Array)
+"""The type of keys, for annotations: an array whose dtype is a generator's."""
 
 
 def __dir__() -> list[str]:

@@ -10,18 +10,20 @@ import logging
 
 from corejax.extend import config
 from corejax.extend.messages import observe
+from corejax_xla_backend import monitoring
 
 logger = logging.getLogger("corejax")
 
 
 def is_observed() -> bool:
     """Return whether there is an observer or a log for reports; check this before a report is prepared."""
-    return observe.observed() or config.log_compiles or config.explain_cache_misses
+    return observe.observed() or config.log_compiles or config.explain_cache_misses or monitoring.listening()
 
 
 def report(event: observe.Event, *, first: bool = True) -> None:
     """Report a trace or a compilation to the observers, and log it; `first` is True for a function's first trace."""
     observe.notify(event)
+    monitoring.report(event)
     took = f"in {event.ms:.3g} ms" if event.ms is not None else ""
     reasons = "; ".join(event.reasons)
     if event.kind == "trace" and config.explain_cache_misses and not first:

@@ -57,15 +57,54 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
     from corejax_xla_backend import _jaxlib
 
     if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]  # has no public name
-        address = ctypes.cast(fn, ctypes.c_void_p).value
-        assert address is not None
-        fn = _jaxlib.capsule_of(address)
+        fn = pycapsule(fn)
     elif type(fn).__name__ != "PyCapsule":
         raise TypeError(
             f"FFI target {name!r}: the handler must be a PyCapsule or a function of a library loaded by ctypes, "
             f"got {fn!r} of type {type(fn).__name__}"
         )
     _jaxlib.register_ffi_target(name, fn, platform)
+
+
+def pycapsule(funcptr: Any) -> Any:
+    """Return a PyCapsule around a function of a library that `ctypes` loaded, or around the address of an object."""
+    from corejax_xla_backend import _jaxlib
+
+    address = funcptr if isinstance(funcptr, int) else ctypes.cast(funcptr, ctypes.c_void_p).value
+    if not address:
+        raise ValueError(f"pycapsule: expected a function of a library, or an address, got {funcptr!r}")
+    return _jaxlib.capsule_of(address)
+
+
+def register_ffi_type(name: str, type_registration: Mapping[str, Any], platform: str = "cpu") -> None:
+    """Register the type of a kernel's state, for handlers that keep an object between their stages.
+
+    Args:
+        name: the type's name, unique in the process.
+        type_registration: `{"type_id": capsule}` with a PyCapsule of the address of an `XLA_FFI_TypeId`, and optionally
+            `"type_info"` with one of an `XLA_FFI_TypeInfo`.
+        platform: `"cpu"` or `"cuda"`.
+
+    Raises:
+        TypeError: a value is not a PyCapsule.
+        ValueError: `type_id` is missing, or there are other keys.
+    """
+    from corejax_xla_backend import _jaxlib
+
+    capsules = dict(type_registration)
+    if not {"type_id"} <= capsules.keys() <= {"type_id", "type_info"}:
+        raise ValueError(
+            f"FFI type {name!r}: the registration must have the key 'type_id', and may have 'type_info', got "
+            f"{sorted(capsules)}"
+        )
+    for key, capsule in capsules.items():
+        if type(capsule).__name__ != "PyCapsule":
+            raise TypeError(f"FFI type {name!r}: {key} must be a PyCapsule, got {capsule!r}")
+    _jaxlib.register_ffi_type(name, capsules, platform)
+
+
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
+    """Do nothing, for compatibility: programs that split a batch over devices split the calls of every kernel."""
 
 
 def include_dir() -> str:
@@ -260,4 +299,11 @@ for _p in (ffi_call_p, effectful_ffi_call_p):
     vmap_rules.register(_p, functools.partial(_vmap, primitive=_p))
     xla_translations.register(_p, functools.partial(_translation, effect=bool(_p.effects)))
 
-__all__ = ["ffi_call", "include_dir", "register_ffi_target"]
+__all__ = [
+    "ffi_call",
+    "include_dir",
+    "pycapsule",
+    "register_ffi_target",
+    "register_ffi_target_as_batch_partitionable",
+    "register_ffi_type",
+]

@@ -87,6 +87,7 @@ def corejax_export_namespaces() -> dict[str, str]:
         "export": "corejax_xla_backend.export.api",
         "ffi": "corejax_xla_backend.ffi",
         "memory": "corejax_xla_backend.memory_spaces",
+        "monitoring": "corejax_xla_backend.monitoring",
         "profiler": "corejax_xla_backend.profiler",
         "sharding": "corejax_xla_backend.sharding",
         "stages": "corejax_xla_backend.stages",

@@ -28,6 +28,7 @@ from corejax_xla_backend._perfetto import name_operations
 
 ProfileData = _profiler.ProfileData
 ProfileEvent = _profiler.ProfileEvent
+ProfileLine = _profiler.ProfileLine
 ProfilePlane = _profiler.ProfilePlane
 
 __all__ = [  # noqa: RUF022  by subject
@@ -40,6 +41,7 @@ __all__ = [  # noqa: RUF022  by subject
     "annotate_function",
     "ProfileData",
     "ProfileEvent",
+    "ProfileLine",
     "ProfilePlane",
     "device_memory_profile",
     "save_device_memory_profile",

@@ -105,6 +105,13 @@ def log1p(x: Any) -> Any:
     return _of_parts(np.where(small, np.log1p(a * (a + 2) + b * b) / 2, out.real), out.imag, x.dtype)
 
 
+@_or_of_complex(np.log2)
+def log2(x: Any) -> Any:
+    """Compute the logarithm to base 2 of complex `x` part by part, so that infinite parts do not give NaN."""
+    out, scale = log(x), x.real.dtype.type(np.log(2))
+    return _of_parts(out.real / scale, out.imag / scale, x.dtype)
+
+
 def _rsqrt_prepared(avals: Avals, *, accuracy: Any = None) -> Any:
     [x] = avals
     if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.shape:

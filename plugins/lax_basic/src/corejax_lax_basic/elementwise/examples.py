@@ -55,7 +55,13 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
     "sign": lambda: unary(0.2, 2.0) + unary(-2.0, -0.2),
     "floor": lambda: unary(1.1, 1.9) + unary(-1.9, -1.1),
     "ceil": lambda: unary(1.1, 1.9) + unary(-1.9, -1.1),
-    **{name: (lambda: unary(0.2, 3.0)) for name in ("log", "log1p", "sqrt", "rsqrt")},
+    **{name: (lambda: unary(0.2, 3.0)) for name in ("log", "log1p", "log2", "sqrt", "rsqrt")},
+    "one_minus_square": lambda: unary(reference=lambda x: 1 - x * x),
+    "polynomial": lambda: [
+        Example([typed(3)] * 4, reference=lambda x, *c: sum(c[k] * x**k for k in range(3))),
+        Example([typed(2, 3), typed(), typed(2, 3), typed()]),
+        Example([typed(), typed(3), typed(3)]),
+    ],
     **{name: (lambda: unary(dtype=C64)) for name in ("real", "imag", "conj")},
     "integer_pow": lambda: [
         *(Example((typed(4),), {"y": n}, reference=lambda x, *, y: np.power(x, y)) for n in (0, 1, 2, 3, 5)),

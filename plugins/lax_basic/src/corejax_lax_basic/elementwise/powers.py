@@ -1,4 +1,4 @@
-"""Powers: pow integer_pow square reciprocal.
+"""Powers: pow integer_pow square one_minus_square reciprocal.
 
 pow : (a[*s], a[*s]) -> a[*s]
 """
@@ -222,4 +222,20 @@ square, square_p = unary(
     "square", _complex_values.square, NUMERIC, None,
     tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
     "Compute `x * x`; integer, floating-point or complex, the same dtype out.",
+)  # fmt: skip
+
+# -- one_minus_square ----------------------------------------------------------------------------------------------
+
+
+@through_float32
+def _one_minus_square(x: Any) -> Any:
+    one = x.dtype.type(1)
+    return (one + x) * (one - x)
+
+
+# The product rule would give (1 - x) - (1 + x), which is 0 and not -2x for `x` below the rounding error of 1.
+one_minus_square, one_minus_square_p = unary(
+    "one_minus_square", _one_minus_square, NUMERIC, None,
+    tangents(lambda t, x: mul(mul(constant(x, -2), x), t)),
+    "Compute `1 - x * x` as `(1 + x) * (1 - x)`, accurate near 1 and -1; integer, floating-point or complex.",
 )  # fmt: skip

@@ -8,6 +8,7 @@ raises TypeError for dtypes that its docstring does not name. 16-bit floats are 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,13 @@ log, log_p = unary(
     "log", _complex_values.log, INEXACT, "log",
     tangents(lambda t, x, **how: div(t, x)),
     "Compute the natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
+    accuracy=True,
+)  # fmt: skip
+
+log2, log2_p = unary(
+    "log2", _complex_values.log2, INEXACT, None,
+    tangents(lambda t, x, **how: div(t, mul(constant(x, math.log(2)), x))),
+    "Compute the logarithm to base 2, NaN below 0; floating-point or complex, principal branch.",
     accuracy=True,
 )  # fmt: skip
 

@@ -144,7 +144,7 @@ _MODULES = {
         arange eye geomspace identity linspace logspace tri tril triu
     """,
     "reductions": """
-        all amax=max amin=min any argmax argmin count_nonzero max min prod ptp sum
+        all amax=max amin=min any argmax argmin count_nonzero max min minmax prod ptp sum
     """,
     "repeating": """
         repeat resize roll tile
@@ -168,7 +168,7 @@ _MODULES = {
         angle hypot i0 sinc
     """,
     "sorting": """
-        argpartition argsort lexsort partition sort sort_complex
+        argpartition argsort lexsort partition sort sort_complex top_k
     """,
     "statistics": """
         corrcoef cov
@@ -200,11 +200,11 @@ _COMPOSITE = """
     float_power floor_divide fmax fmin fmod frexp full_like gcd geomspace gradient hamming hanning heaviside
     hsplit hstack hypot i0 identity imag indices inner isclose iscomplex isinf isneginf isposinf isreal ix_
     kaiser kron lcm ldexp left_shift lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max
-    mean median meshgrid min mod modf moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax
+    mean median meshgrid min minmax mod modf moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax
     nanmean nanmedian nanmin nanprod nanstd nansum nanvar nextafter ones ones_like outer packbits pad partition
     permute_dims poly polyadd polyder polyint polymul polysub polyval pow power prod ptp put_along_axis rad2deg
     radians remainder resize right_shift roll rollaxis rot90 round select signbit sinc sort sort_complex spacing
-    split std sum swapaxes tensordot tile trace trapezoid tri tril tril_indices tril_indices_from triu
+    split std sum swapaxes tensordot tile top_k trace trapezoid tri tril tril_indices tril_indices_from triu
     triu_indices triu_indices_from trunc unpackbits unravel_index unwrap vander var vdot vecdot vecmat vsplit
     vstack where zeros zeros_like
 """

@@ -53,6 +53,8 @@ def points(name: str, count: int, dtype: np.dtype[Any], seed: int = 0) -> list[A
         return [x.astype(np.complex64 if dtype == np.float32 else np.complex128) for x in wide]
     if name in _UNITS:
         return [_unit(rng, count).astype(dtype)]
+    if name == "erfcinv":
+        return [2 * _unit(rng, count).astype(dtype)]
     if name not in _BOXES:
         return [_line(rng, count).astype(dtype)]
     found = [_spread(rng, count, low, high) for low, high in _BOXES[name]]

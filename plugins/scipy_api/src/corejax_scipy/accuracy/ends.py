@@ -83,6 +83,7 @@ TABLE: dict[str, Row] = {
         _UNIT,
     ),
     **_rows("erfinv", Domain(-1.0, 1.0)),
+    **_rows("erfcinv", Domain(0.0, 2.0)),
     **_rows("kl_div rel_entr xlogy", _POSITIVE, _POSITIVE),
     **_rows("chi2.cdf chi2.sf gamma.cdf gamma.sf", _POSITIVE, _SHAPE),
     **_rows("gammainc gammaincc", _SHAPE, _POSITIVE),

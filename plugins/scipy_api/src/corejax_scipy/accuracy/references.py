@@ -213,6 +213,7 @@ REFERENCES: dict[str, Function] = {
     "dawsn": lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x), "digamma": lambda x: mp.psi(0, x),
     "entr": lambda x: -x * mp.log(x), "erf": mp.erf, "erfc": mp.erfc, "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
     "erfinv": lambda x: mp.sign(x) * -ndtri(_rest(abs(x)) / 2) / mp.sqrt(2),
+    "erfcinv": lambda y: -ndtri(y / 2) / mp.sqrt(2),
     "exp1": mp.e1, "expi": mp.ei, "expit": lambda x: 1 / (1 + mp.exp(-x)), "expn": mp.expint,
     "factorial": lambda n: mp.gamma(n + 1), "fresnel_s": mp.fresnels, "fresnel_c": mp.fresnelc, "gamma": mp.gamma,
     "gammaln": _lgamma, "gammasgn": lambda x: mp.sign(mp.gamma(x)), "hyp1f1": mp.hyp1f1, "hyp2f1": mp.hyp2f1,

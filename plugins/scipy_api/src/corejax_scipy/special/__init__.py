@@ -16,7 +16,7 @@ _MODULES = {
         beta betainc betaln comb poch
     """,
     "special.error_functions": """
-        dawsn erf erfc erfcx erfinv fresnel log_ndtr ndtr ndtri owens_t wofz
+        dawsn erf erfc erfcinv erfcx erfinv fresnel log_ndtr ndtr ndtri owens_t wofz
     """,
     "special.gamma_functions": """
         bernoulli digamma factorial gamma gammainc gammaincc gammaln gammasgn loggamma multigammaln polygamma zeta

@@ -1,4 +1,4 @@
-"""Error functions and functions of the normal distribution: dawsn erf erfc erfcx erfinv fresnel log_ndtr ndtr ...
+"""Error functions and functions of the normal distribution: dawsn erf erfc erfcinv erfcx erfinv fresnel ndtr ...
 
 The functions are elementwise on floating-point numbers (`wofz`: complex), and raise TypeError for arguments that are
 not arrays. Definitions: DLMF 7.
@@ -241,6 +241,25 @@ ndtri, ndtri_p = row(
     single=_ndtri_of_float32,
     many=True,
     arguments="p",
+)  # fmt: skip
+
+
+def _erfcinv(quantile: Any) -> Any:
+    """Return the inverse of erfc for `y < 0.5` by the normal quantile, which keeps tails, else by that of erf."""
+
+    def formula(y: Any) -> Any:
+        tail = y < 0.5
+        low = quantile(0.5 * where(tail, y, 0.5)) * -math.sqrt(0.5)
+        return where(tail, low, lax.erf_inv(1.0 - where(tail, 1.0, y)))
+
+    return formula
+
+
+erfcinv, erfcinv_p = row(
+    "erfcinv", _erfcinv(_quantile(lax.log, 0.0)), [lambda out, y: -0.5 * ROOT_PI * jnp.exp(out * out)],
+    "Compute the inverse of `erfc`: infinite at 0 and 2, NaN outside of [0, 2].",
+    many=True,
+    arguments="y",
 )  # fmt: skip
 
 

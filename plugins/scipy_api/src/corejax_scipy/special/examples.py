@@ -33,6 +33,7 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
     "gammasgn": lambda: _of(1, 0.4, 4.0),
     "expi": lambda: _of(1, 0.5, 4.0),
     "ndtri": lambda: _of(1, 0.1, 0.9),
+    "erfcinv": lambda: _of(1, 0.2, 1.8),
     "logit": lambda: _of(1, 0.1, 0.9),
     "wofz": lambda: _of(1, 0.3, 2.0, _C64),
     "complex_gamma": lambda: _of(1, 0.7, 3.0, _C64),

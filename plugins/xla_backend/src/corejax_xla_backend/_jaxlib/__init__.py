@@ -46,7 +46,7 @@ from ._dispatch_state import NO_CONTEXT, before_jax, dispatch_context
 from ._distributed import connect, connection, disconnect
 from ._executable import COMPILE_ERRORS, Executable, compile_module, hlo_cost_analysis, is_unimplemented, load
 from ._fingerprint import compilation_fingerprint
-from ._foreign import capsule_of, include_dir, register_ffi_target, register_lapack
+from ._foreign import capsule_of, include_dir, register_ffi_target, register_ffi_type, register_lapack
 from ._interrupts import uninterrupted
 from ._mlir import (
     DTYPES,
@@ -169,6 +169,7 @@ __all__ = [
     "quick_flags",
     "reference_eval",
     "register_ffi_target",
+    "register_ffi_type",
     "register_lapack",
     "renumbered",
     "set_default_transfer_guards",

@@ -50,6 +50,11 @@ def register_ffi_target(name: str, capsule: Any, platform: str) -> None:
             xla_client.register_custom_call_as_batch_partitionable(name)
 
 
+def register_ffi_type(name: str, capsules: dict[str, Any], platform: str) -> None:
+    """Register a type of a kernel's state: the capsules of its `type_id`, and optionally its `type_info`."""
+    xla_client.register_custom_type(name, capsules, platform=platform)
+
+
 def include_dir() -> str:
     """Return the folder that contains `xla/ffi/api/ffi.h`."""
     import jaxlib

@@ -18,6 +18,7 @@ _profiler: Any = _loaded
 
 ProfileData = _profile_data.ProfileData
 ProfileEvent = _profile_data.ProfileEvent
+ProfileLine = _profile_data.ProfileLine
 ProfilePlane = _profile_data.ProfilePlane
 ProfilerSession = _profiler.ProfilerSession
 register_subprocess = _profiler.register_subprocess

@@ -1,6 +1,7 @@
 """`corejax.export`: export functions as artifacts, with the API of `jax.export`."""
 
 from corejax.extend.messages import InconclusiveDimensionOperation
+from corejax_xla_backend.export.bounds import symbolic_dim_bounds
 from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.exported import (
     DisabledSafetyCheck,
@@ -27,5 +28,6 @@ __all__ = [
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "symbolic_args_specs",
+    "symbolic_dim_bounds",
     "symbolic_shape",
 ]

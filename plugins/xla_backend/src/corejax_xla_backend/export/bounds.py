@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from corejax.extend.types import max_dim, min_dim
+from corejax.extend.types import SymbolicDim, max_dim, min_dim
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "floordiv": operator.floordiv,
@@ -76,6 +76,23 @@ def _nesting(x: Any) -> int:
 def range_of(x: Any, below: float = math.inf) -> tuple[float, float]:
     """Return bounds of a size, using only constraints with operations nested less deeply than `below`."""
     return (x, x) if isinstance(x, int) else (_least(x, _DEPTH, below), -_least(x * -1, _DEPTH, below))
+
+
+def symbolic_dim_bounds(dimension: Any) -> tuple[float, float]:
+    """Return the least and the greatest value of a size that can be proved, which may be infinite.
+
+    Raises:
+        TypeError: `dimension` is neither an integer nor a symbolic size.
+    """
+    if isinstance(dimension, SymbolicDim):
+        return range_of(dimension)
+    try:
+        size = operator.index(dimension)
+    except TypeError:
+        raise TypeError(
+            f"symbolic_dim_bounds: the dimension must be an integer or a symbolic size, got {dimension!r}"
+        ) from None
+    return size, size
 
 
 def _least(x: Any, depth: int, below: float) -> float:

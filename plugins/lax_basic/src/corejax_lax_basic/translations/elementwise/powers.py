@@ -8,7 +8,7 @@ import numpy as np
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
-from corejax_lax_basic.elementwise.powers import by_squaring, integer_pow_p, pow_p, square_p
+from corejax_lax_basic.elementwise.powers import by_squaring, integer_pow_p, one_minus_square_p, pow_p, square_p
 from corejax_lax_basic.translations.elementwise._family import expanded, fusible
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
@@ -74,6 +74,16 @@ def _integer_pow(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, y: int
     return ctx.convert(ctx.op("divide", ctx.full(aval, 1), power, out=aval) if y < 0 else power, dtype)
 
 
+def _one_minus_square(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    dtype = x.aval.dtype
+    if dtype in NARROW_FLOATS:  # the product would round three times
+        x = ctx.convert(x, np.dtype(np.float32))
+    one = ctx.full(x.aval, 1)
+    factors = (ctx.op(name, one, x, out=x.aval) for name in ("add", "subtract"))
+    return ctx.convert(ctx.op("multiply", *factors, out=x.aval), dtype)
+
+
 def _square(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     if dtypes.is_complex(x.aval.dtype):
@@ -84,3 +94,4 @@ def _square(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
 xla_translations.register(pow_p, _pow)
 xla_translations.register(integer_pow_p, _integer_pow)
 xla_translations.register(square_p, _square)
+xla_translations.register(one_minus_square_p, _one_minus_square)

@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
-from corejax_lax_basic.elementwise.unary import abs_p, exp2_p, logistic_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, exp2_p, log2_p, logistic_p, sign_p
 from corejax_lax_basic.translations.elementwise._family import accuracy_text
 from corejax_lax_basic.translations.elementwise.complex_ends import function, is_infinite
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
@@ -52,6 +52,19 @@ def _exp2(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, accuracy: Any
     return function(ctx, "exp", "exponential", ctx.op("complex", *scaled, out=x.aval))
 
 
+def _log2(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
+    (x,) = in_vals
+    dtype = x.aval.dtype
+    if dtype in NARROW_FLOATS:
+        x = ctx.convert(x, np.dtype(np.float32))
+    out = function(ctx, "log", "log", x, accuracy_text(accuracy))
+    if not dtypes.is_complex(dtype):
+        return ctx.convert(ctx.op("divide", out, ctx.full(out.aval, math.log(2)), out=out.aval), dtype)
+    parts = [part(ctx, name, out) for name in ("real", "imag")]
+    parts = [ctx.op("divide", v, ctx.full(v.aval, math.log(2)), out=v.aval) for v in parts]
+    return ctx.op("complex", *parts, out=out.aval)
+
+
 def _logistic(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
     (x,) = in_vals
     dtype = x.aval.dtype
@@ -67,3 +80,4 @@ xla_translations.register(abs_p, _abs)
 xla_translations.register(sign_p, _sign)
 xla_translations.register(logistic_p, _logistic)
 xla_translations.register(exp2_p, _exp2)
+xla_translations.register(log2_p, _log2)

@@ -1,0 +1,1 @@
+"""Sparse arrays for corejax; the names are in `corejax.experimental.sparse`."""
