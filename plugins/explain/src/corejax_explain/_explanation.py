@@ -78,7 +78,8 @@ class Explanation:
         primitives: the primitives that were used, those bound most often first.
         linearizations: an event for each `grad`, `vjp` or `linearize` that ran; facts `residual_bytes`,
             `residuals`, `equations`, `transform`.
-        jit: traces and compilations of jitted functions, in order, with the reasons.
+        jit: traces and compilations of jitted functions, in order, with the reasons; "persist" for functions of
+            `jit(persist=True)`, which says why one was traced or not.
         calls: jitted function -> number of calls.
     """
 

@@ -53,6 +53,7 @@ from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check
 from corejax_xla_backend._jit.callables import begin_dispatch, make_callable, unblock_new_calls
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
+from corejax_xla_backend._jit.persisted import PersistedPrograms
 from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
 from corejax_xla_backend._jit.tiers import run_first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
@@ -84,6 +85,7 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
     tier: str | None = None,
+    persist: bool = False,
 ) -> Wrapped[P, R]: ...
 @overload
 def jit(
@@ -102,6 +104,7 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
     tier: str | None = None,
+    persist: bool = False,
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -119,6 +122,7 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
     tier: str | None = None,
+    persist: bool = False,
 ) -> Any:
     """Compile a function: trace and compile it once for each signature of its arguments.
 
@@ -144,6 +148,18 @@ def jit(
         tier: "compiled" waits for the compiler in the first call. "auto" compiles in the background; until the program
             is ready, the eager rules compute the results, which have the same types and are equal up to rounding.
             Default: the setting `jit_tier`, which is "compiled".
+        persist: store the traced program in the cache of compiled programs, so that later processes run the function
+            without tracing it. A program is used again only if all of the following are the same: the types, structure
+            and static values of the arguments; the settings that traces depend on; the names and versions of Python
+            and of all installed distributions; the source files of the function's module and of the modules that it
+            imports; and the values of the globals, closure variables and defaults that the function names, and that
+            the functions and classes which it names do. Not seen are: code that is changed but keeps its version, in
+            an installed distribution or in a `corejax_*` package; attributes that are changed in an installed module;
+            globals that are found by a computed name; files, environment variables, clocks and random generators that
+            the function reads while it is traced. A function of `__main__`, one that reaches an object without a
+            digest (a lock, an open file), one that imports a module of yours in its body, and one that runs on several
+            devices is traced in each process, with a warning that says why. Calls inside a transformation are traced,
+            and calls of persisted programs wait for the compiler, whatever `tier` says.
 
     Returns:
         The compiled function, with `trace(*args)`, `lower(*args)`, `eval_shape(*args)` and `clear_cache()`.
@@ -166,6 +182,7 @@ def jit(
         inline,
         compiler_options,
         tier,
+        persist,
     )
     return functools.partial(make_jitted, options=options) if fun is None else make_jitted(fun, options)
 
@@ -193,6 +210,7 @@ class Jitted:
         compile_options: the same options for the compiler, without donations.
         static, donated: the static and the donated arguments.
         traces: the traced program for each signature.
+        persisted: the programs on disk, with the option `persist`.
         call: a weak reference to the callable that the user holds.
 
     Raises:
@@ -208,6 +226,7 @@ class Jitted:
         self.donated = named_arguments(fun, "donate", options.donate_argnums, options.donate_argnames)
         check_disjoint(fun, self.static, self.donated)
         self.traces = TraceCache(fun)
+        self.persisted = PersistedPrograms(self) if options.persist else None
         self.call: Callable[[], Any] = lambda: None
         live.add(self)
 
@@ -227,7 +246,8 @@ class Jitted:
         traced, static = self.static.split(args, kwargs)
         leaves, in_tree = tree.tree_flatten(traced)
         check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
-        program = self._traced(self._signature([get_aval(x) for x in leaves], in_tree, static))
+        signature = self._signature([get_aval(x) for x in leaves], in_tree, static)
+        program = self._program(signature, leaves)
         checked = checks_values() or observe.checking
         if checked:
             self._unblock_new_calls()  # a callback may call this function
@@ -237,7 +257,7 @@ class Jitted:
         arrays = [*consts, *map(as_array, leaves)]
         if self.tier == "auto" and (early := self._eager_results(program, arrays)) is not None:
             return tree.tree_unflatten(program.out_tree, early), None
-        target = self._target()
+        target = self.target()
         options, device = place_program(
             program.closed, self.name, target.backend, self._compile_options(program), arrays
         )
@@ -253,7 +273,15 @@ class Jitted:
         avals = self.options.refine_avals(self.fun, in_tree, avals)
         return Signature(in_tree, tuple(avals), static, config.trace_key(), axes_in_scope())
 
-    def _traced(self, signature: Signature) -> TracedProgram:
+    def _program(self, signature: Signature, leaves: Sequence[Any]) -> TracedProgram:
+        """Return the program of a call: with the option `persist` the one that is on the disk, else the trace."""
+        if self.persisted is not None and current_trace() is bottom_trace():
+            program = self.persisted.find(signature, leaves)
+            if program is not None:
+                return program
+        return self.traced(signature)
+
+    def traced(self, signature: Signature) -> TracedProgram:
         """Return the trace for a signature; trace the function at the signature's first call."""
         found = self.traces.find(signature)
         if found is None:
@@ -275,7 +303,7 @@ class Jitted:
             report_trace(self.name, why, ms, signature, kept=self.traces.find(signature) is not None)
         return program
 
-    def _target(self) -> Target:
+    def target(self) -> Target:
         """Return the backend that compiles and the platform to compile for."""
         device = self.compile_options.device
         if device is None:
@@ -324,11 +352,11 @@ class Jitted:
 
     def _eager_results(self, program: TracedProgram, arrays: Sequence[Array]) -> list[Array] | None:
         """Return results of the eager rules while a thread compiles; None if the call has to wait for the program."""
-        if self._shardings(program) is not None:
+        if program.is_persisted or self._shardings(program) is not None:
             return None
 
         def compile_now() -> None:
-            compiled(program.closed, self.name, self._target(), self._compile_options(program))
+            compiled(program.closed, self.name, self.target(), self._compile_options(program))
             begin_dispatch(self.call())
 
         return run_first_tier(program.closed, arrays, compile_now)
@@ -348,7 +376,7 @@ class Jitted:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the function for arguments (or `ShapeDtypeStruct`s) of one signature, and return its jaxpr."""
         program, leaves = self._trace_abstract(args, kwargs)
-        target, options = self._target(), self._compile_options(program)
+        target, options = self.target(), self._compile_options(program)
         if options.device is None:
             places = places_of_arguments(self.name, program, target.backend, leaves)
             options, device = place_at(program.closed, self.name, options, places, program.closed.in_avals)
@@ -360,8 +388,9 @@ class Jitted:
 
     def _compilation(self, *args: Any, **kwargs: Any) -> Callable[[], Executable]:
         """Trace the function; return a function that compiles the program as a call with such arguments would."""
-        program, leaves = self._trace_abstract(args, kwargs)
-        target = self._target()
+        signature, leaves = self._signature_of(args, kwargs)
+        program = self._program(signature, leaves)
+        target = self.target()
         places = places_of_arguments(self.name, program, target.backend, leaves)
         options, device = place_call(
             program.closed, self.name, self._compile_options(program), places, program.closed.in_avals
@@ -382,6 +411,11 @@ class Jitted:
 
     def _trace_abstract(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedProgram, list[Any]]:
         """Return the trace for arguments or their types, and the leaves of the traced arguments."""
+        signature, leaves = self._signature_of(args, kwargs)
+        return self.traced(signature), leaves
+
+    def _signature_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Signature, list[Any]]:
+        """Return the signature for arguments or their types, and the leaves of the traced arguments."""
         traced, static = self.static.split(args, kwargs)
         leaves, in_tree = tree.tree_flatten(traced)
         avals = []
@@ -391,11 +425,13 @@ class Jitted:
             except TypeError as error:
                 name = self.static.debug_info(in_tree, static).arg_names()[i]
                 raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
-        return self._traced(self._signature(avals, in_tree, static)), leaves
+        return self._signature(avals, in_tree, static), leaves
 
     def clear_cache(self) -> None:
         """Drop all traces and the programs that were compiled from them."""
         self.traces.clear()
+        if self.persisted is not None:
+            self.persisted.clear()
         call = self.call()
         if call is not None:
             call._clear_cache()
