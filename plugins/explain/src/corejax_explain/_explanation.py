@@ -153,6 +153,11 @@ class Explanation:
                 [_linear_row(event) for event in self.linearizations],
             ),
             ("jit", ("function", "what", "ms", "why"), _jit_rows(self.jit, self.calls)),
+            (
+                "suggestions",
+                ("function", "what was found"),
+                [(event.name, event.facts["unrolled"]) for event in self.jit if "unrolled" in event.facts],
+            ),
         ]
         return [table for table in tables if table[2]]
 

@@ -300,7 +300,8 @@ class Jitted:
         program = self.traces.add(signature, program)
         if why:
             ms = 1000 * (time.perf_counter() - started)
-            report_trace(self.name, why, ms, signature, kept=self.traces.find(signature) is not None)
+            kept = self.traces.find(signature) is not None
+            report_trace(self.name, why, ms, signature, program.closed.jaxpr, kept=kept)
         return program
 
     def target(self) -> Target:
