@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corejax.numpy as jnp
-from corejax import config, explain, grad, jit, vmap
+from corejax import config, device_put, devices, explain, grad, jit, vmap
 
 pytest.importorskip("jaxlib")
 
@@ -202,3 +202,14 @@ def net_of_shapes(weights: list[Any], x: Any) -> Any:
     for w in weights:
         x = jnp.tanh(x @ w)
     return x
+
+
+def test_why_the_first_tier_waits() -> None:
+    def waits(f: Any, *args: Any) -> list[str]:
+        return [reason for event in explain(f)(*args).jit if event.kind == "tier" for reason in event.reasons]
+
+    f = jit(double, tier="auto")
+    bound = device_put(X, devices()[0])
+    assert not waits(f, X) and not waits(jit(double), bound)
+    (reason,) = waits(f, bound)
+    assert "waits for the compiler" in reason and "bound to its devices" in reason

@@ -79,7 +79,8 @@ class Explanation:
         linearizations: an event for each `grad`, `vjp` or `linearize` that ran; facts `residual_bytes`,
             `residuals`, `equations`, `transform`.
         jit: traces and compilations of jitted functions, in order, with the reasons; "persist" for functions of
-            `jit(persist=True)`, which says why one was traced or not.
+            `jit(persist=True)`, which says why one was traced or not; "tier" where `tier="auto"` waits for the
+            compiler, which says why.
         calls: jitted function -> number of calls.
     """
 

@@ -55,7 +55,7 @@ from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
 from corejax_xla_backend._jit.persisted import PersistedPrograms
 from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
-from corejax_xla_backend._jit.tiers import run_first_tier
+from corejax_xla_backend._jit.tiers import reason_to_wait, run_first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
 from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, live
 from corejax_xla_backend._log import is_observed
@@ -147,6 +147,7 @@ def jit(
         compiler_options: the backend's own options by name; for XLA, say, `{"xla_cpu_enable_fast_math": True}`.
         tier: "compiled" waits for the compiler in the first call. "auto" compiles in the background; until the program
             is ready, the eager rules compute the results, which have the same types and are equal up to rounding.
+            Programs on several devices, and calls whose arguments are bound to a device, wait (`explain` says so).
             Default: the setting `jit_tier`, which is "compiled".
         persist: store the traced program in the cache of compiled programs, so that later processes run the function
             without tracing it. A program is used again only if all of the following are the same: the types, structure
@@ -248,6 +249,8 @@ class Jitted:
         check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
         signature = self._signature([get_aval(x) for x in leaves], in_tree, static)
         program = self._program(signature, leaves)
+        if self.tier == "auto" and observe.observed() and (why := self._reason_to_wait(program, leaves)):
+            observe.notify(observe.Event("tier", self.name, (why,)))
         checked = checks_values() or observe.checking
         if checked:
             self._unblock_new_calls()  # a callback may call this function
@@ -353,7 +356,7 @@ class Jitted:
 
     def _eager_results(self, program: TracedProgram, arrays: Sequence[Array]) -> list[Array] | None:
         """Return results of the eager rules while a thread compiles; None if the call has to wait for the program."""
-        if program.is_persisted or self._shardings(program) is not None:
+        if self._reason_to_wait(program, arrays):
             return None
 
         def compile_now() -> None:
@@ -361,6 +364,14 @@ class Jitted:
             begin_dispatch(self.call())
 
         return run_first_tier(program.closed, arrays, compile_now)
+
+    def _reason_to_wait(self, program: TracedProgram, arrays: Sequence[Any]) -> str:
+        """Return why a call with `tier="auto"` waits for the program; "" if eager results come first."""
+        if program.is_persisted:
+            return 'tier="auto" waits for the compiler: the program was exported, and has no eager rules'
+        if self._shardings(program) is not None:
+            return 'tier="auto" waits for the compiler: the function has shardings over several devices'
+        return reason_to_wait(program.closed, arrays)
 
     def _unblock_new_calls(self) -> None:
         """Let calls that begin from now on proceed without waiting for calls in progress.

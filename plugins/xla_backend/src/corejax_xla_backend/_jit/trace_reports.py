@@ -137,9 +137,7 @@ def _outline(value: Any) -> Any:
     return len(jaxpr.eqns) if isinstance(jaxpr, Jaxpr) else _ADDRESS.sub("", repr(value))
 
 
-def report_trace(
-    name: str, why: Sequence[str], ms: float, signature: Signature, jaxpr: Jaxpr, *, kept: bool
-) -> None:
+def report_trace(name: str, why: Sequence[str], ms: float, signature: Signature, jaxpr: Jaxpr, *, kept: bool) -> None:
     """Report a trace to the observers and the log; `jaxpr` is the program."""
     arguments = ", ".join(aval.str_short() for aval in signature.avals)
     more = () if kept or TRACED_VALUES in why else (TRACED_VALUES,)
