@@ -5,8 +5,10 @@
     python benchmarks/first_result.py --rounds 5 --json first.json
 
 Each number is from a new process with one of the two libraries, the two in turn: "cold" without a cache of compiled
-programs, "disk" with the library's own cache, which an earlier process filled. Numbers are CPU times of the process
-with its threads, so that other work on the machine disturbs them less, and the least of all rounds.
+programs, "disk" with the library's own cache, which an earlier process filled. A first result is the first call of a
+jitted function; "trace" and "lower" are the parts of it that a second function takes, when all modules are imported,
+"run" is the second call, and "process" is everything from the start on. Numbers are CPU times of the process with its
+threads, so that other work on the machine disturbs them less, and the least of all rounds.
 """
 
 from __future__ import annotations
@@ -37,21 +39,23 @@ def array(*shape):
 
 {program}
 
-names = ("trace", "lower", "compile", "run")
 lib.block_until_ready(lib.jit(lambda x: x + 1)(np.ones(3, np.float32)))  # imports what each first compilation does
-begun = time.process_time()
-times = [begun]
-traced = lib.jit(step).trace(*args)
-times.append(time.process_time())
-lowered = traced.lower()
-times.append(time.process_time())
-compiled = lowered.compile()
-times.append(time.process_time())
-lib.block_until_ready(compiled(*args))
-times.append(time.process_time())
-found = {{name: b - a for name, a, b in zip(names, times, times[1:])}}
-found["first result"] = times[-1] - begun
-found["process"] = times[-1] - started
+
+
+def timed(call):
+    begun = time.process_time()
+    result = call()
+    return result, time.process_time() - begun
+
+
+fun = lib.jit(step)
+_, first = timed(lambda: lib.block_until_ready(fun(*args)))
+_, run = timed(lambda: lib.block_until_ready(fun(*args)))
+process = time.process_time() - started
+lib.clear_caches()
+traced, trace = timed(lambda: lib.jit(step).trace(*args))
+lowered, lower = timed(traced.lower)
+found = {{"first result": first, "trace": trace, "lower": lower, "run": run, "process": process}}
 found["text"] = len(lowered.as_text()) / 1e6
 print(json.dumps(found))
 """
@@ -129,7 +133,7 @@ def step(params, x, y):
 
 
 import {lib}.scipy.linalg
-args = {{name: np.float32(0.5) for name in ("length", "scale", "noise")}}, array(1000, 3), array(1000)
+args = {name: np.float32(0.5) for name in ("length", "scale", "noise")}, array(1000, 3), array(1000)
 """
 
 _SOLVER = """
@@ -185,8 +189,7 @@ WANTED = {"cold": 0.9, "disk": 0.15}
 
 def program_of(text: str, lib: str) -> str:
     """Return the program of a process that measures with one of the libraries."""
-    text = text.replace("{lib}", lib).replace("{{", "{").replace("}}", "}") if "{lib}" in text else text
-    return _COMMON.format(lib=lib, program="%PROGRAM%").replace("%PROGRAM%", text)
+    return _COMMON.format(lib=lib, program=text.replace("{lib}", lib))
 
 
 def found_by(text: str, lib: str, cache: str) -> dict[str, float]:
@@ -223,7 +226,7 @@ def lines_of(name: str, found: dict[str, dict[str, dict[str, float]]]) -> list[s
     """Return the rows of a table about a program: with both libraries, each beside jax cold."""
     ours, theirs = found["corejax"], found["jax"]
     lines = [f"{name} (StableHLO: {ours['cold']['text']:.2f} MB, jax {theirs['cold']['text']:.2f} MB)"]
-    for part in ("trace", "lower", "compile", "run", "first result", "process"):
+    for part in ("first result", "trace", "lower", "run", "process"):
         numbers = [ours["cold"][part], theirs["cold"][part], ours["disk"][part], theirs["disk"][part]]
         ratios = numbers[0] / numbers[1], numbers[2] / numbers[1], numbers[2] / numbers[3]
         shown = "".join(f"{1000 * x:10.1f}" for x in numbers) + "".join(f"{x:10.2f}" for x in ratios)

@@ -149,8 +149,8 @@ def jit(
             is ready, the eager rules compute the results, which have the same types and are equal up to rounding.
             Programs on several devices, and calls whose arguments are bound to a device, wait (`explain` says so).
             Default: the setting `jit_tier`, which is "compiled".
-        persist: store the traced program in the cache of compiled programs, so that later processes run the function
-            without tracing it. A program is used again only if all of the following are the same: the types, structure
+        persist: store the traced program in the cache of compiled programs, with all arrays that the function closes
+            over, so that later processes run the function without tracing it. A program is used again only if all of the following are the same: the types, structure
             and static values of the arguments; the settings that traces depend on; the names and versions of Python
             and of all installed distributions; the source files of the function's module and of the modules that it
             imports; and the values of the globals, closure variables and defaults that the function names, and that

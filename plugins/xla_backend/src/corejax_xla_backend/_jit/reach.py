@@ -205,7 +205,10 @@ class _Reach:
                 self.add(cell.cell_contents, f"the closure variable {name!r} of {fun.__qualname__}")
             except ValueError:  # the cell is empty
                 self.write("empty")
-        self._all((fun.__defaults__, fun.__kwdefaults__, getattr(fun, "__wrapped__", None)), f"a default of {what}")
+        self._all(
+            (fun.__defaults__, fun.__kwdefaults__, getattr(fun, "__wrapped__", None)),
+            f"a default of {fun.__qualname__}",
+        )
         if _is_installed(fun.__code__.co_filename, module):
             return
         if module == "__main__" or not (module in sys.modules or fun.__code__.co_filename.startswith("<")):
