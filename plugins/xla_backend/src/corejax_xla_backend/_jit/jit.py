@@ -150,17 +150,18 @@ def jit(
             Programs on several devices, and calls whose arguments are bound to a device, wait (`explain` says so).
             Default: the setting `jit_tier`, which is "compiled".
         persist: store the traced program in the cache of compiled programs, with all arrays that the function closes
-            over, so that later processes run the function without tracing it. A program is used again only if all of the following are the same: the types, structure
-            and static values of the arguments; the settings that traces depend on; the names and versions of Python
-            and of all installed distributions; the source files of the function's module and of the modules that it
-            imports; and the values of the globals, closure variables and defaults that the function names, and that
-            the functions and classes which it names do. Not seen are: code that is changed but keeps its version, in
-            an installed distribution or in a `corejax_*` package; attributes that are changed in an installed module;
-            globals that are found by a computed name; files, environment variables, clocks and random generators that
-            the function reads while it is traced. A function of `__main__`, one that reaches an object without a
-            digest (a lock, an open file), one that imports a module of yours in its body, and one that runs on several
-            devices is traced in each process, with a warning that says why. Calls inside a transformation are traced,
-            and calls of persisted programs wait for the compiler, whatever `tier` says.
+            over, so that later processes run the function without tracing it. A program is used again only if all of
+            the following are the same: the types, structure and static values of the arguments; the settings that
+            traces depend on; the names and versions of Python and of all installed distributions; the source files of
+            the function's module and of the modules that it imports; and the values of the globals, closure variables
+            and defaults that are named by the code of the function, and by the functions and classes that it names.
+            Not seen are: code that changes without its version, in an installed distribution or in a `corejax_*`
+            package; attributes that are changed in an installed module; globals that are found by a computed name; and
+            files, environment variables, clocks and random generators that the function reads while it is traced. A
+            function is traced in each process, with a warning that says why, if it is defined in `__main__`, reaches an
+            object without a digest (a lock, an open file), imports a module of yours in its body, calls Python back, or
+            runs on several devices. Calls inside a transformation are traced, too, and calls of persisted programs wait
+            for the compiler, whatever `tier` says.
 
     Returns:
         The compiled function, with `trace(*args)`, `lower(*args)`, `eval_shape(*args)` and `clear_cache()`.
