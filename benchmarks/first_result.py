@@ -6,9 +6,10 @@
 
 Each number is from a new process with one of the two libraries, the two in turn: "cold" without a cache of compiled
 programs, "disk" with the library's own cache, which an earlier process filled. A first result is the first call of a
-jitted function, and without its run it is what compilation takes; "trace" and "lower" are the parts of it that a second function takes, when all modules are imported,
-"run" is the second call, and "process" is everything from the start on. Numbers are CPU times of the process with its
-threads, so that other work on the machine disturbs them less, and the least of all rounds.
+jitted function, and without its run it is what compiling takes; "trace" and "lower" are the parts of it that a second
+function takes, when all modules are imported, "run" is the second call, and "process" is everything from the start on.
+Numbers are CPU times of the process with its threads, so that other work on the machine disturbs them less, and the
+least of all rounds.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ process = time.process_time() - started
 lib.clear_caches()
 traced, trace = timed(lambda: lib.jit(step).trace(*args))
 lowered, lower = timed(traced.lower)
-found = {{"first result": first, "without the run": max(first - run, 0.0), "trace": trace, "lower": lower, "run": run, "process": process}}
+found = {{"first result": first, "without the run": max(first - run, 0.0), "trace": trace, "lower": lower, "run": run}}
+found["process"] = process
 found["text"] = len(lowered.as_text()) / 1e6
 print(json.dumps(found))
 """
