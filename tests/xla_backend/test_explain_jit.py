@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corejax.numpy as jnp
-from corejax import config, explain, grad, jit, vmap
+from corejax import config, device_put, devices, explain, grad, jit, vmap
 
 pytest.importorskip("jaxlib")
 
@@ -174,3 +174,42 @@ def test_errors_leave_nothing() -> None:
     f = jit(double)
     np.testing.assert_array_equal(f(X), 2 * X)
     assert explain(f)(X).jit == ()
+
+
+def net(weights: list[Any], x: Any) -> Any:
+    for w in weights:
+        x = jnp.tanh(x @ w) + x
+    return jnp.sum(x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, grad], ids=["plain", "grad"])
+def test_twenty_equal_layers_are_a_scan(wrap: Any) -> None:
+    weights = [np.eye(3, dtype=np.float32)] * 20
+    explanation = explain(jit(wrap(net)))(weights, X)
+    (text,) = [event.facts["unrolled"] for event in explanation.jit if event.kind == "trace"]
+    assert text.startswith("20 equal runs of ") and "test_explain_jit.py" in text and "lax.scan" in text
+    assert "suggestions" in repr(explanation) and "20 equal runs" in explanation.to_json()
+
+
+def test_what_is_no_layers() -> None:
+    weights = [np.eye(3, dtype=np.float32)] * 19
+    assert not any("unrolled" in event.facts for event in explain(jit(net))(weights, X).jit)
+    several = [np.ones((3 + i, 4 + i), np.float32) for i in range(24)]
+    assert not any("unrolled" in event.facts for event in explain(jit(net_of_shapes))(several, X).jit)
+
+
+def net_of_shapes(weights: list[Any], x: Any) -> Any:
+    for w in weights:
+        x = jnp.tanh(x @ w)
+    return x
+
+
+def test_why_the_first_tier_waits() -> None:
+    def waits(f: Any, *args: Any) -> list[str]:
+        return [reason for event in explain(f)(*args).jit if event.kind == "tier" for reason in event.reasons]
+
+    f = jit(double, tier="auto")
+    bound = device_put(X, devices()[0])
+    assert not waits(f, X) and not waits(jit(double), bound)
+    (reason,) = waits(f, bound)
+    assert "waits for the compiler" in reason and "bound to its devices" in reason

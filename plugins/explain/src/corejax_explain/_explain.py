@@ -61,7 +61,7 @@ def _explanation(name: str, result: Any, ms: float, recorder: Recorder, events: 
         ms=ms,
         primitives=tuple(sorted(uses, key=lambda use: (-use.bound, -use.bound_by_rules, use.name))),
         linearizations=tuple(event for event in events if event.kind == "linearize"),
-        jit=tuple(event for event in events if event.kind in ("trace", "compile")),
+        jit=tuple(event for event in events if event.kind in ("trace", "persist", "tier", "compile")),
         calls=Counter(event.name for event in events if event.kind == "call"),
     )
 

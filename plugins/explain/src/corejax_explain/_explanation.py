@@ -78,7 +78,9 @@ class Explanation:
         primitives: the primitives that were used, those bound most often first.
         linearizations: an event for each `grad`, `vjp` or `linearize` that ran; facts `residual_bytes`,
             `residuals`, `equations`, `transform`.
-        jit: traces and compilations of jitted functions, in order, with the reasons.
+        jit: traces and compilations of jitted functions, in order, with the reasons; "persist" for functions of
+            `jit(persist=True)`, which says why one was traced or not; "tier" where `tier="auto"` waits for the
+            compiler, which says why.
         calls: jitted function -> number of calls.
     """
 
@@ -152,6 +154,11 @@ class Explanation:
                 [_linear_row(event) for event in self.linearizations],
             ),
             ("jit", ("function", "what", "ms", "why"), _jit_rows(self.jit, self.calls)),
+            (
+                "suggestions",
+                ("function", "what was found"),
+                [(event.name, event.facts["unrolled"]) for event in self.jit if "unrolled" in event.facts],
+            ),
         ]
         return [table for table in tables if table[2]]
 

@@ -31,6 +31,8 @@ def report(event: observe.Event, *, first: bool = True) -> None:
     if config.log_compiles:
         if event.kind == "trace":
             logger.warning("traced %s%s %s (%s)", event.name, event.facts["signature"], took, reasons)
-        else:
+        elif event.kind == "persist":
+            logger.warning("jit of %s: %s", event.name, reasons)
+        elif event.kind == "compile":
             size, platform = event.facts["equations"], event.facts["platform"]
             logger.warning("compiled %s, %s equations, for %s %s (%s)", event.name, size, platform, took, reasons)

@@ -484,7 +484,9 @@ class Shard:
 
 def __getattr__(name: str) -> Any:
     """Return a mesh or sharding class that another plugin contributes."""
-    value = None if name.startswith("_") else exported(f"sharding.{name}")
+    if name.startswith("_"):  # every import from this module asks for `__path__`
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = exported(f"sharding.{name}")
     if value is None:
         raise missing_name(f"sharding.{name}")
     globals()[name] = value

@@ -52,8 +52,9 @@ from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check
 from corejax_xla_backend._jit.callables import begin_dispatch, make_callable, unblock_new_calls
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
+from corejax_xla_backend._jit.persisted import PersistedPrograms
 from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
-from corejax_xla_backend._jit.tiers import run_first_tier
+from corejax_xla_backend._jit.tiers import reason_to_wait, run_first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
 from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, keyed_cells, live
 from corejax_xla_backend._log import is_observed
@@ -83,6 +84,7 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
     tier: str | None = None,
+    persist: bool = False,
 ) -> Wrapped[P, R]: ...
 @overload
 def jit(
@@ -101,6 +103,7 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
     tier: str | None = None,
+    persist: bool = False,
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -118,6 +121,7 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
     tier: str | None = None,
+    persist: bool = False,
 ) -> Any:
     """Compile a function: trace and compile it once for each signature of its arguments.
 
@@ -142,7 +146,21 @@ def jit(
         compiler_options: the backend's own options by name; for XLA, say, `{"xla_cpu_enable_fast_math": True}`.
         tier: "compiled" waits for the compiler in the first call. "auto" compiles in the background; until the program
             is ready, the eager rules compute the results, which have the same types and are equal up to rounding.
+            Programs on several devices, and calls whose arguments are bound to a device, wait (`explain` says so).
             Default: the setting `jit_tier`, which is "compiled".
+        persist: store the traced program in the cache of compiled programs, with all arrays that the function closes
+            over, so that later processes run the function without tracing it. A program is used again only if all of
+            the following are the same: the types, structure and static values of the arguments; the settings that
+            traces depend on; the names and versions of Python and of all installed distributions; the source files of
+            the function's module and of the modules that it imports; and the values of the globals, closure variables
+            and defaults that are named by the code of the function, and by the functions and classes that it names.
+            Not seen are: code that changes without its version, in an installed distribution or in a `corejax_*`
+            package; attributes that are changed in an installed module; globals that are found by a computed name; and
+            files, environment variables, clocks and random generators that the function reads while it is traced. A
+            function is traced in each process, with a warning that says why, if it is defined in `__main__`, reaches an
+            object without a digest (a lock, an open file), imports a module of yours in its body, calls Python back, or
+            runs on several devices. Calls inside a transformation are traced, too, and calls of persisted programs wait
+            for the compiler, whatever `tier` says.
 
     Returns:
         The compiled function, with `trace(*args)`, `lower(*args)`, `eval_shape(*args)` and `clear_cache()`.
@@ -165,6 +183,7 @@ def jit(
         inline,
         compiler_options,
         tier,
+        persist,
     )
     return functools.partial(make_jitted, options=options) if fun is None else make_jitted(fun, options)
 
@@ -192,6 +211,7 @@ class Jitted:
         compile_options: the same options for the compiler, without donations.
         static, donated: the static and the donated arguments.
         traces: the traced program for each signature.
+        persisted: the programs on disk, with the option `persist`.
         call: a weak reference to the callable that the user holds.
 
     Raises:
@@ -207,6 +227,7 @@ class Jitted:
         self.donated = named_arguments(fun, "donate", options.donate_argnums, options.donate_argnames)
         check_disjoint(fun, self.static, self.donated)
         self.traces = TraceCache(fun)
+        self.persisted = PersistedPrograms(self) if options.persist else None
         self.call: Callable[[], Any] = lambda: None
         live.add(self)
 
@@ -227,8 +248,11 @@ class Jitted:
         keyed, arguments, stand_ins = keyed_cells(traced)
         leaves, in_tree = tree.tree_flatten(keyed)
         check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
-        program = self._traced(self._signature([get_aval(x) for x in leaves], in_tree, static), stand_ins)
+        signature = self._signature([get_aval(x) for x in leaves], in_tree, static)
+        program = self._program(signature, leaves, stand_ins)
         cells = program.cells_of(arguments)
+        if self.tier == "auto" and observe.observed() and (why := self._reason_to_wait(program, leaves)):
+            observe.notify(observe.Event("tier", self.name, (why,)))
         checked = checks_values() or observe.checking
         if checked:
             self._unblock_new_calls()  # a callback may call this function
@@ -240,7 +264,7 @@ class Jitted:
         arrays = [*consts, *map(as_array, leaves), *values]
         if self.tier == "auto" and (early := self._eager_results(program, arrays)) is not None:
             return program.result(early, cells), None
-        target = self._target()
+        target = self.target()
         options, device = place_program(
             program.closed, self.name, target.backend, self._compile_options(program), arrays
         )
@@ -256,7 +280,15 @@ class Jitted:
         avals = self.options.refine_avals(self.fun, in_tree, avals)
         return Signature(in_tree, tuple(avals), static, config.trace_key(), axes_in_scope())
 
-    def _traced(self, signature: Signature, stand_ins: Sequence[Cell] = ()) -> TracedProgram:
+    def _program(self, signature: Signature, leaves: Sequence[Any], stand_ins: Sequence[Cell]) -> TracedProgram:
+        """Return the program of a call: with the option `persist` the one that is on the disk, else the trace."""
+        if self.persisted is not None and not stand_ins and current_trace() is bottom_trace():
+            program = self.persisted.find(signature, leaves)
+            if program is not None:
+                return program
+        return self.traced(signature, stand_ins)
+
+    def traced(self, signature: Signature, stand_ins: Sequence[Cell] = ()) -> TracedProgram:
         """Return the trace for a signature; trace the function at the signature's first call, on these cells."""
         found = self.traces.find(signature)
         if found is None:
@@ -276,10 +308,11 @@ class Jitted:
         program = self.traces.add(signature, program)
         if why:
             ms = 1000 * (time.perf_counter() - started)
-            report_trace(self.name, why, ms, signature, kept=self.traces.find(signature) is not None)
+            kept = self.traces.find(signature) is not None
+            report_trace(self.name, why, ms, signature, program.closed.jaxpr, kept=kept)
         return program
 
-    def _target(self) -> Target:
+    def target(self) -> Target:
         """Return the backend that compiles and the platform to compile for."""
         device = self.compile_options.device
         if device is None:
@@ -330,14 +363,22 @@ class Jitted:
 
     def _eager_results(self, program: TracedProgram, arrays: Sequence[Array]) -> list[Array] | None:
         """Return results of the eager rules while a thread compiles; None if the call has to wait for the program."""
-        if self._shardings(program) is not None:
+        if self._reason_to_wait(program, arrays):
             return None
 
         def compile_now() -> None:
-            compiled(program.closed, self.name, self._target(), self._compile_options(program))
+            compiled(program.closed, self.name, self.target(), self._compile_options(program))
             begin_dispatch(self.call())
 
         return run_first_tier(program.closed, arrays, compile_now)
+
+    def _reason_to_wait(self, program: TracedProgram, arrays: Sequence[Any]) -> str:
+        """Return why a call with `tier="auto"` waits for the program; "" if eager results come first."""
+        if program.is_persisted:
+            return 'tier="auto" waits for the compiler: the program was exported, and has no eager rules'
+        if self._shardings(program) is not None:
+            return 'tier="auto" waits for the compiler: the function has shardings over several devices'
+        return reason_to_wait(program.closed, arrays)
 
     def _unblock_new_calls(self) -> None:
         """Let calls that begin from now on proceed without waiting for calls in progress.
@@ -354,7 +395,7 @@ class Jitted:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the function for arguments (or `ShapeDtypeStruct`s) of one signature, and return its jaxpr."""
         program, leaves = self._trace_abstract(args, kwargs)
-        target, options = self._target(), self._compile_options(program)
+        target, options = self.target(), self._compile_options(program)
         if options.device is None:
             places = places_of_arguments(self.name, program, target.backend, leaves)
             options, device = place_at(program.closed, self.name, options, places, program.closed.in_avals)
@@ -366,8 +407,9 @@ class Jitted:
 
     def _compilation(self, *args: Any, **kwargs: Any) -> Callable[[], Executable]:
         """Trace the function; return a function that compiles the program as a call with such arguments would."""
-        program, leaves = self._trace_abstract(args, kwargs)
-        target = self._target()
+        signature, leaves, stand_ins = self._signature_of(args, kwargs)
+        program = self._program(signature, leaves, stand_ins)
+        target = self.target()
         places = places_of_arguments(self.name, program, target.backend, leaves)
         options, device = place_call(
             program.closed, self.name, self._compile_options(program), places, program.closed.in_avals
@@ -388,6 +430,13 @@ class Jitted:
 
     def _trace_abstract(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedProgram, list[Any]]:
         """Return the trace for arguments or their types, and the leaves of the traced arguments."""
+        signature, leaves, stand_ins = self._signature_of(args, kwargs)
+        return self.traced(signature, stand_ins), leaves
+
+    def _signature_of(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Signature, list[Any], list[Cell]]:
+        """Return the signature for arguments or their types, their leaves, and stand-ins for their cells."""
         traced, static = self.static.split(args, kwargs)
         keyed, _, stand_ins = keyed_cells(traced)
         leaves, in_tree = tree.tree_flatten(keyed)
@@ -398,11 +447,13 @@ class Jitted:
             except TypeError as error:
                 name = self.static.debug_info(in_tree, static).arg_names()[i]
                 raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
-        return self._traced(self._signature(avals, in_tree, static), stand_ins), leaves
+        return self._signature(avals, in_tree, static), leaves, stand_ins
 
     def clear_cache(self) -> None:
         """Drop all traces and the programs that were compiled from them."""
         self.traces.clear()
+        if self.persisted is not None:
+            self.persisted.clear()
         call = self.call()
         if call is not None:
             call._clear_cache()

@@ -47,6 +47,7 @@ class JitOptions(NamedTuple):
     inline: bool = False
     compiler_options: Mapping[str, Any] | None = None
     tier: str | None = None
+    persist: bool = False
 
     def compile_options(self, fun: Callable[..., Any]) -> CompileOptions:
         """Return the options for the compiler, without donations.

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from corejax.extend import Array, ClosedJaxpr, backends, config
 from corejax.extend.devices import bound_device
@@ -40,14 +41,20 @@ def _in_background(action: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+def reason_to_wait(closed: ClosedJaxpr, arrays: Sequence[Any]) -> str:
+    """Return why a call waits for the compiler, because eager results are not on the program's devices; else ""."""
+    if meshes_of(closed):
+        return 'tier="auto" waits for the compiler: the program runs on several devices'
+    if any(type(x) is Array and _is_bound(x) for x in arrays):
+        return 'tier="auto" waits for the compiler: an argument is bound to its devices, and so are the results'
+    return ""
+
+
 def run_first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callable[[], None]) -> list[Array] | None:
     """Return results of the eager rules while a thread compiles; None after the thread has ended, successfully or not.
 
     If the thread ends first, the evaluation is abandoned, unless the program has effects, which must not happen twice.
-    The result is None from the first call on if the program uses several devices, or an array is bound to a device.
     """
-    if meshes_of(closed) or any(_is_bound(x) for x in arrays):
-        return None
     key = ("background", config.trace_key(), config.backend, config.default_device)
 
     def action() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, config
-from corejax.extend.messages import observe
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, ShapedArray, config
+from corejax.extend.messages import describe_source, observe
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._jit.traces import Signature
 from corejax_xla_backend._log import report
@@ -94,9 +97,50 @@ def _setting_differences(new: Sequence[Any], old: Sequence[Any]) -> str:
     return f"settings: {', '.join(changed)}"
 
 
-def report_trace(name: str, why: Sequence[str], ms: float, signature: Signature, *, kept: bool) -> None:
-    """Report a trace to the observers and the log."""
+LAYERS = 20  # equal layers that are worth a scan
+
+
+def unrolled_layers(jaxpr: Jaxpr) -> str:
+    """Return a sentence that suggests `scan` if a program has at least 20 equal runs of equations, else ""."""
+    numbers: dict[Any, int] = {}
+    kinds = np.array([numbers.setdefault(_kind(eqn), len(numbers)) for eqn in jaxpr.eqns], np.int64)
+    best = (0, 0, 0)  # equations in all layers, equations of a layer, the first equation
+    for size in range(2, len(kinds) // LAYERS + 1):
+        ends = np.flatnonzero(np.concatenate([[True], kinds[size:] != kinds[:-size], [True]]))
+        longest = int(np.argmax(np.diff(ends)))
+        length = int(ends[longest + 1] - ends[longest] - 1) + size
+        if length // size >= LAYERS and length // size * size > best[0]:
+            best = (length // size * size, size, int(ends[longest]))
+    total, size, first = best
+    if not total:
+        return ""
+    return (
+        f"{total // size} equal runs of {size} equations, from {describe_source(jaxpr.eqns[first].source_info)} on: "
+        "lax.scan over stacked parameters traces and compiles one of them"
+    )
+
+
+def _kind(eqn: JaxprEqn) -> tuple[Any, ...]:
+    """Return a key that equations with the same operation on the same types share."""
+    params = tuple((name, _outline(value)) for name, value in eqn.params.items())
+    return eqn.primitive, tuple(x.aval for x in eqn.invars), tuple(v.aval for v in eqn.outvars), params
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def _outline(value: Any) -> Any:
+    """Return the numbers of equations in place of a program, and the text of any other parameter."""
+    if isinstance(value, tuple | list):
+        return tuple(map(_outline, value))
+    jaxpr = value.jaxpr if isinstance(value, ClosedJaxpr) else value
+    return len(jaxpr.eqns) if isinstance(jaxpr, Jaxpr) else _ADDRESS.sub("", repr(value))
+
+
+def report_trace(name: str, why: Sequence[str], ms: float, signature: Signature, jaxpr: Jaxpr, *, kept: bool) -> None:
+    """Report a trace to the observers and the log; `jaxpr` is the program."""
     arguments = ", ".join(aval.str_short() for aval in signature.avals)
     more = () if kept or TRACED_VALUES in why else (TRACED_VALUES,)
-    event = observe.Event("trace", name, (*why, *more), ms, {"signature": f"({arguments})"})
+    layers = {"unrolled": text} if (text := unrolled_layers(jaxpr)) else {}
+    event = observe.Event("trace", name, (*why, *more), ms, {"signature": f"({arguments})"} | layers)
     report(event, first=tuple(why) == (FIRST,))

@@ -65,6 +65,7 @@ class TracedProgram(NamedTuple):
         in_tree: structure of the arguments, `(args, kwargs)` without static ones.
         out_tree: structure of the result.
         known: the constants that are embedded in the compiled program, as in `CompileOptions`.
+        is_persisted: whether the program calls an exported one, which has no eager rules.
         cells: the cells that the program reads and writes, whose values are its last arguments and results; the number
             of a cell among the arguments, for each call has others.
     """
@@ -74,6 +75,7 @@ class TracedProgram(NamedTuple):
     in_tree: Any
     out_tree: Any
     known: tuple[Any, ...] = ()
+    is_persisted: bool = False
     cells: tuple[Cell | int, ...] = ()
 
     def cells_of(self, arguments: Sequence[Cell]) -> list[Cell]:
@@ -170,7 +172,7 @@ class TraceCache:
         if any(isinstance(c, Tracer) for c in program.consts):
             return program
         closed = _earlier_program(self._fun, signature, program.closed)
-        program = program._replace(closed=closed, known=_known_constants(program.consts, closed))
+        program = program._replace(closed=closed, known=known_constants(program.consts, closed))
         program = self._traces.setdefault(signature, program)
         drop_oldest(self._traces, MAX_TRACES)
         _traces_of_transformation(self._fun)[signature] = program
@@ -245,7 +247,7 @@ _POSITIONS = frozenset(map(np.dtype, "?bhiq"))
 _NUMBERS = frozenset(map(np.dtype, "fdFD"))
 
 
-def _known_constants(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[int, ShapedArray, bytes], ...]:
+def known_constants(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[int, ShapedArray, bytes], ...]:
     """Return the small constants to embed in the compiled program: position, type and bytes of each.
 
     XLA turns gathers and scatters at known positions into slices and copies, and folds what depends on constant numbers

@@ -77,8 +77,8 @@ def compile_text(
 
 def _from_disk(text: str, out_avals: Sequence[Any], device: Any, options: dict[str, Any]) -> Compiled:
     """Read the program from the disk, or compile it and write it to the disk."""
-    files = current_files()
-    if files is None or not _is_private(files):
+    files = private_files()
+    if files is None:
         return Compiled(_jaxlib.compile_module(_jaxlib.parse_module(text), out_avals, device, **options), "")
     name = entry_name(text, device, options["overrides"], options["partitions"])
     loaded = _read(files, name, text, out_avals, device, options)
@@ -99,6 +99,12 @@ def current_files() -> ProgramFiles | None:
     if not directory or not config.compilation_cache or not max_size:
         return None
     return ProgramFiles(_user_directory() if directory == "auto" else directory, max_size)
+
+
+def private_files() -> ProgramFiles | None:
+    """Return the directory of the cache; None if the cache is off, or if others can write to the directory."""
+    files = current_files()
+    return files if files is not None and _is_private(files) else None
 
 
 @cache
@@ -153,15 +159,28 @@ def _module_name(text: str) -> str:
     return head[1] if head else "main"
 
 
+def read_entry(files: ProgramFiles, name: str) -> bytes | None:
+    """Return the content of an entry; None if there is no entry, or the entry is damaged or cannot be read."""
+    try:
+        return files.read(name)
+    except OSError as error:
+        _warn(files, "read", error, "Programs are compiled instead.")
+        return None
+
+
+def write_entry(files: ProgramFiles, name: str, data: bytes) -> None:
+    """Write an entry."""
+    try:
+        files.write(name, data)
+    except OSError as error:
+        _warn(files, "written", error, "The program is compiled and runs; the next process compiles it again.")
+
+
 def _read(
     files: ProgramFiles, name: str, text: str, out_avals: Sequence[Any], device: Any, options: dict[str, Any]
 ) -> _jaxlib.Executable | None:
     """Return the executable of an entry; None if there is no entry, or the entry cannot be used."""
-    try:
-        data = files.read(name)
-    except OSError as error:
-        _warn(files, "read", error, "Programs are compiled instead.")
-        return None
+    data = read_entry(files, name)
     if data is None:
         return None
     try:
@@ -179,12 +198,8 @@ def _write(files: ProgramFiles, name: str, executable: _jaxlib.Executable) -> No
         data = executable.serialize()
     except RuntimeError:  # XLA cannot serialise the program, or any program of the platform
         return
-    if len(data) < config.persistent_cache_min_entry_size_bytes:
-        return
-    try:
-        files.write(name, data)
-    except OSError as error:
-        _warn(files, "written", error, "The program is compiled and runs; the next process compiles it again.")
+    if len(data) >= config.persistent_cache_min_entry_size_bytes:
+        write_entry(files, name, data)
 
 
 def _warn(files: ProgramFiles, verb: str, error: OSError, consequence: str) -> None:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any, ClassVar
 
 from corejax.extend import ShapedArray
@@ -350,6 +349,8 @@ def _returning(exported: Exported | None) -> Callable[[], Exported] | None:
 
 
 def _producer() -> dict[str, str]:
+    from importlib.metadata import version
+
     from corejax_xla_backend import _jaxlib
 
     return {

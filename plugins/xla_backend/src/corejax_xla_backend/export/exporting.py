@@ -26,7 +26,6 @@ from corejax.extend.programs import select_list
 from corejax.extend.transforms import linearize_flat, structural, tangent_aval
 from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._jit.stages import Lowered
 from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
@@ -84,7 +83,7 @@ def export(
         specs = [x for x in tree.tree_leaves((args, kwargs)) if isinstance(x, ShapeDtypeStruct)]
         scope_of_avals(fun_name(fun_jit), specs)  # raises an error before sizes of two scopes meet in the function
         lowered = lower(*args, **kwargs)
-        if not isinstance(lowered, Lowered):
+        if not isinstance(getattr(lowered, "jaxpr", None), ClosedJaxpr):  # another library's
             raise ValueError(f"export takes a function of corejax.jit, export(jit(f))(*args), got {fun_jit!r}")
         if any(isinstance(c, Tracer) for c in lowered.consts):
             raise ValueError(
@@ -96,6 +95,18 @@ def export(
         return _exported(lowered.name, closed, lowered.in_tree, lowered.out_tree, layout, targets, allowed)
 
     return exporter
+
+
+def export_program(name: str, closed: ClosedJaxpr, platform: str) -> Exported:
+    """Export a program on one device as a function of leaves, for one platform.
+
+    Raises:
+        ValueError: the program calls a kernel that another process may lack.
+        NotImplementedError: the program calls Python or has ordered effects.
+    """
+    in_tree = tree.tree_structure(((0,) * len(closed.in_avals), {}))
+    out_tree = tree.tree_structure((0,) * len(closed.out_avals))
+    return _exported(name, closed, in_tree, out_tree, Layout(), (platform,), ())
 
 
 def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
