@@ -95,7 +95,7 @@ class ShapedArray:
         return aval if aval is not None else _intern(cls, shape, dtype, weak_type)
 
     def update(
-        self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
+        self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None, sharding: Any = None
     ) -> ShapedArray:
         """Return a type with some fields replaced; a new shape keeps only `refinement.of_any_shape`."""
         aval = ShapedArray(
@@ -111,6 +111,8 @@ class ShapedArray:
     def to_tangent_aval(self) -> ShapedArray:
         """Return the type of tangents: strongly typed, of dtype float0 for integers and booleans; JAX's name for it."""
         return self.update(dtype=self.dtype if dtypes.is_inexact(self.dtype) else dtypes.float0, weak_type=False)
+
+    at_least_vspace = to_tangent_aval  # an older name of JAX
 
     def strip_weak_type(self) -> ShapedArray:
         """Return the strongly typed aval of the same shape and dtype."""

@@ -15,9 +15,8 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from corejax.extend.messages import did_you_mean
+from corejax_as_jax.refusals import NAMES, missing_text
 from corejax_as_jax.version import JAX_VERSION, PATH
-
-NAMES = Path(__file__).parent / "names"
 
 
 class JaxFinder(MetaPathFinder):
@@ -48,7 +47,7 @@ class JaxFinder(MetaPathFinder):
         module = corejax_module(f"core{fullname}")
         if module is not None:
             return ModuleSpec(fullname, AliasLoader(module), is_package=hasattr(module, "__path__"))
-        raise ModuleNotFoundError(_missing_text(f"no module named {fullname!r}", _importing_package()), name=fullname)
+        raise ModuleNotFoundError(missing_text(f"no module named {fullname!r}", _importing_package()), name=fullname)
 
     def find_distributions(self, context: Any = DistributionFinder.Context()) -> Iterable[Distribution]:  # noqa: B008
         """Yield the metadata of jax, so that `importlib.metadata.version("jax")` is the version that is provided."""
@@ -124,7 +123,7 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
     frame = sys._getframe(2)  # of the code that reads the attribute
     instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
     library = _package_of(frame)
-    error: Exception = AttributeError(_missing_text(text, library, did_you_mean(name, dir(module))))
+    error: Exception = AttributeError(missing_text(text, library, did_you_mean(name, dir(module))))
     if instruction == "IMPORT_FROM":
         error = ImportError(str(error), name=jax_module)
     raise error
@@ -144,19 +143,6 @@ def _inner_modules(module: ModuleType) -> set[str]:
 def _names_of_corejax(module: ModuleType) -> list[str]:
     found = corejax_module(f"core{module.__name__}")
     return [] if found is None else dir(found)
-
-
-def _missing_text(text: str, library: str, suggestion: str = "") -> str:
-    """Return the message for a missing name: which library uses the name, and what to do."""
-    if not library or library == "__main__":
-        return (
-            f"{text}: jax is corejax here (corejax-as-jax), which provides the names of JAX {JAX_VERSION}{suggestion}"
-        )
-    return (
-        f"{text}, which {library} asks for: jax is corejax here (corejax-as-jax), which provides the public names of "
-        f"JAX {JAX_VERSION} and the private ones that known libraries use{suggestion}. `corejax as-jax --scan "
-        f"{library}` lists all such names of {library}; please report them"
-    )
 
 
 def _package_of(frame: FrameType | None) -> str:
