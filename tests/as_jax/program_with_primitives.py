@@ -88,6 +88,17 @@ else:
     raise AssertionError("a tangent of integers is accepted")
 assert x.devices() == {x.device} and jax.typeof(x).sharding.mesh.empty and jax.typeof(x).update(sharding=None).ndim == 1
 
+
+def named(x):
+    with jax.named_scope("outer"):
+        return jax.jit(jnp.sin)(x)
+
+
+eqn = jax.make_jaxpr(named)(1.0).eqns[0]
+assert str(eqn.source_info.name_stack) == "outer" and eqn.source_info.name_stack.stack == ("outer",)
+inner = eqn.params["jaxpr"].eqns[0]
+assert inner.source_info.name_stack.stack in ((), ("outer",)) and "sin" in str(jax.make_jaxpr(named)(1.0))
+
 # -- several results, set after the primitive is made; a traced lowering, one inside another -----------------------
 both_p = Primitive("both")
 both_p.multiple_results = True
