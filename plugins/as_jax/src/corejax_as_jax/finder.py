@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
@@ -112,11 +113,16 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
         if name in _inner_modules(module):
             return import_module(f"{jax_module}.{name}")
         for source in (own, _attribute_of(f"core{jax_module}")):
+            if source is None:
+                continue
             try:
-                if source is not None:
-                    return source(name)
+                value = source(name)
             except AttributeError:
                 continue
+            else:
+                if source is own or _is_kept(f"core{jax_module}", name):
+                    setattr(module, name, value)  # so that it is not looked up again
+                return value
     text = f"module {jax_module!r} has no attribute {name!r}"
     if name.startswith("__"):
         raise AttributeError(text)
@@ -134,10 +140,20 @@ def _attribute_of(name: str) -> Any:
     return None if module is None else lambda attribute: getattr(module, attribute)
 
 
-def _inner_modules(module: ModuleType) -> set[str]:
-    """Return the names of the submodules in `names`, and of corejax's namespaces."""
-    places: Iterator[Path] = (p for path in getattr(module, "__path__", ()) for p in Path(path).iterdir())
-    return {place.stem for place in places if not place.name.startswith("__")}
+def _is_kept(module: str, name: str) -> bool:
+    """Return whether a module of corejax holds a value, rather than computing it each time."""
+    return name in vars(sys.modules[module])
+
+
+def _inner_modules(module: ModuleType) -> frozenset[str]:
+    """Return the names of the submodules in `names`."""
+    return _modules_in(tuple(vars(module).get("__path__", ())))
+
+
+@functools.cache
+def _modules_in(directories: tuple[str, ...]) -> frozenset[str]:
+    places: Iterator[Path] = (place for directory in directories for place in Path(directory).iterdir())
+    return frozenset(place.stem for place in places if not place.name.startswith("__"))
 
 
 def _names_of_corejax(module: ModuleType) -> list[str]:
