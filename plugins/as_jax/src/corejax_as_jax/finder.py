@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from corejax.extend.messages import did_you_mean
-from corejax_as_jax.refusals import NAMES, missing_text
+from corejax_as_jax.refusals import NAMES, MissingAttribute, MissingModule, MissingName, late, missing_text
 from corejax_as_jax.version import JAX_VERSION, PATH
 
 
@@ -48,7 +48,9 @@ class JaxFinder(MetaPathFinder):
         module = corejax_module(f"core{fullname}")
         if module is not None:
             return ModuleSpec(fullname, AliasLoader(module), is_package=hasattr(module, "__path__"))
-        raise ModuleNotFoundError(missing_text(f"no module named {fullname!r}", _importing_package()), name=fullname)
+        library = _importing_package()
+        text = f"no module named {fullname!r}"
+        raise late(MissingModule(name=fullname), lambda: missing_text(text, library))
 
     def find_distributions(self, context: Any = DistributionFinder.Context()) -> Iterable[Distribution]:  # noqa: B008
         """Yield the metadata of jax, so that `importlib.metadata.version("jax")` is the version that is provided."""
@@ -58,12 +60,18 @@ class JaxFinder(MetaPathFinder):
 
 def corejax_module(name: str) -> ModuleType | None:
     """Return a module of corejax, or None if corejax has no such module."""
+    if name in _no_modules:
+        return None
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("corejax."):
+            _no_modules.add(name)
             return None
         raise
+
+
+_no_modules: set[str] = set()  # known not to be there: looking for a module takes long
 
 
 class AliasLoader(Loader):
@@ -129,10 +137,8 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
     frame = sys._getframe(2)  # of the code that reads the attribute
     instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
     library = _package_of(frame)
-    error: Exception = AttributeError(missing_text(text, library, did_you_mean(name, dir(module))))
-    if instruction == "IMPORT_FROM":
-        error = ImportError(str(error), name=jax_module)
-    raise error
+    error = MissingName(name=jax_module) if instruction == "IMPORT_FROM" else MissingAttribute()
+    raise late(error, lambda: missing_text(text, library, did_you_mean(name, dir(module))))
 
 
 def _attribute_of(name: str) -> Any:

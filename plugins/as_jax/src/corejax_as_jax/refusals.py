@@ -4,15 +4,55 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeVar
 
 from corejax_as_jax.version import JAX_VERSION, PATH
 
 NAMES = Path(__file__).parent / "names"
 _REQUIREMENT = re.compile(r"jax\s*(?:\[[^]]*\])?\s*\(?\s*([<>=!~][^;)]*)")
 _LEAST = re.compile(r"(?:>=?|~=|===?)\s*([0-9][0-9.]*)")
+
+
+_Error = TypeVar("_Error", bound="_Late")
+
+
+class _Late:
+    """The part of an exception that makes its text when it is read: libraries ask for names and catch the error."""
+
+    make: Callable[[], str]
+
+    def __str__(self) -> str:
+        return self.make()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).__bases__[1], (str(self),))
+
+
+class MissingAttribute(_Late, AttributeError):
+    """An AttributeError whose text is made when it is read."""
+
+
+class MissingName(_Late, ImportError):
+    """An ImportError whose text is made when it is read."""
+
+
+class MissingModule(_Late, ModuleNotFoundError):
+    """A ModuleNotFoundError whose text is made when it is read."""
+
+
+for _kind in (MissingAttribute, MissingName, MissingModule):  # in tracebacks, under the names that everyone knows
+    _kind.__name__ = _kind.__qualname__ = _kind.__bases__[1].__name__
+    _kind.__module__ = "builtins"
+
+
+def late(error: _Error, make: Callable[[], str]) -> _Error:
+    """Give an exception of these classes its text; return it."""
+    error.make = make
+    return error
 
 
 def missing_text(text: str, library: str, suggestion: str = "") -> str:
