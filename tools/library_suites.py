@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,13 @@ def main() -> None:
     parser.add_argument("libraries", nargs="*")
     parser.add_argument("--jax", help="the interpreter of an environment with jax")
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--reuse", action="store_true", help="take the outputs that are there, and run the others")
     options = parser.parse_args()
     suites = tomllib.loads(SUITES.read_text())
     rows, passed, wanted = [], 0, 0
     for library in options.libraries or suites:
-        good, bad = run(library, suites[library], options.sources, options.jax and os.path.abspath(options.jax))
+        pythons = [sys.executable, options.jax and os.path.abspath(options.jax)]
+        good, bad = run(library, suites[library], options.sources, pythons, options.reuse)
         passed, wanted = passed + len(good), wanted + len(good) + len(bad)
         for test in bad:
             print(f"    fails: {test}")
@@ -54,32 +57,35 @@ def main() -> None:
         sys.exit(f"fewer than {GOAL:.1%}")
 
 
-def run(library: str, suite: dict[str, Any], sources: Path, jax: str | None) -> tuple[list[str], list[str]]:
+def run(
+    library: str, suite: dict[str, Any], sources: Path, pythons: Sequence[str | None], reuse: bool
+) -> tuple[list[str], list[str]]:
     """Run a library's tests; return the names of those that pass, and of those that fail and pass with jax."""
+    logs = [sources / f"{library}.{name}.txt" for name in ("corejax", "jax")]
     options = [f"--deselect={test}" for test in suite.get("without", ())] + suite["tests"]
-    here = outcomes(tested(library, suite, sources, sys.executable, ["-p", "corejax_as_jax.pytest_plugin", *options]))
+    if not (reuse and logs[0].exists()):
+        run_tests(pythons[0], suite, sources / library, ["-p", "corejax_as_jax.pytest_plugin", *options], logs[0])
+    here = outcomes(logs[0].read_text())
     good = [test for test, outcome in here.items() if outcome == "PASSED"]
     bad = [test for test, outcome in here.items() if outcome in ("FAILED", "ERROR")]
-    if jax and bad:
-        there = outcomes(tested(library, suite, sources, jax, bad))
+    if pythons[1] and bad:
+        if not (reuse and logs[1].exists()):
+            run_tests(pythons[1], suite, sources / library, bad, logs[1])
+        there = outcomes(logs[1].read_text())
         bad = [test for test in bad if there.get(test) == "PASSED"]
     return good, bad
 
 
-def tested(library: str, suite: dict[str, Any], sources: Path, python: str, options: list[str]) -> str:
-    """Run tests of a library by pytest; return its output, which is also written to a file beside the sources."""
-    command = [python, "-m", "pytest", *OPTIONS, *suite.get("options", ()), *options]
-    log = sources / f"{library}.{'corejax' if python == sys.executable else 'jax'}.txt"
+def run_tests(python: str | None, suite: dict[str, Any], directory: Path, options: list[str], log: Path) -> None:
+    """Run tests of a library by pytest, and write its output to a file."""
+    command = [python or sys.executable, "-m", "pytest", *OPTIONS, *suite.get("options", ()), *options]
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", **suite.get("environment", {})}
     with log.open("w") as output:
-        running = subprocess.Popen(
-            command, cwd=sources / library, env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
+        running = subprocess.Popen(command, cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
             running.wait(suite.get("seconds", 600))
         except subprocess.TimeoutExpired:
             running.kill()
-    return log.read_text()
 
 
 def outcomes(log: str) -> dict[str, str]:
