@@ -31,7 +31,7 @@ class SourceInfo(tuple[Any, ...]):
     @property
     def name_stack(self) -> NameStack:
         """The named scopes and transformations."""
-        return NameStack(scope_text(scope_of(self)))  # type: ignore[arg-type]  # a tuple of two or three items
+        return NameStack(scope_text(scope_of(self)))
 
     @property
     def traceback(self) -> None:
@@ -41,7 +41,7 @@ class SourceInfo(tuple[Any, ...]):
 
 def make_jaxpr(fun: Callable[..., Any], *options: Any, **more: Any) -> Callable[..., Any]:
     """Return a function that traces `fun` and returns its program; see `corejax.make_jaxpr`."""
-    trace = corejax.make_jaxpr(fun, *options, **more)
+    trace: Callable[..., Any] = corejax.make_jaxpr(fun, *options, **more)
 
     @functools.wraps(trace)
     def traced(*args: Any, **kwargs: Any) -> Any:
@@ -57,6 +57,6 @@ def describe(jaxpr: Jaxpr) -> None:
     """Give the equations of a program, and of the programs inside it, a `source_info` with JAX's attributes."""
     for eqn in jaxpr.eqns:
         if type(eqn.source_info) is not SourceInfo:
-            eqn.source_info = SourceInfo(eqn.source_info or (None, 0))  # type: ignore[assignment]  # a tuple, too
+            eqn.source_info = SourceInfo(eqn.source_info or (None, 0))
     for inner in subjaxprs(jaxpr):
         describe(inner)
