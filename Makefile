@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries lint types format docs freeze bench bench-plugins scale manifests clean distclean
+.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries test-library-suites bench-libraries lint types format docs freeze bench bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,12 @@ test-slow: $(VENV)/.stamp-test  ## The tests marked slow, and all examples of ra
 
 test-libraries: $(VENV_LIBRARIES)/.stamp  ## A program for each of JAX's libraries, without jax (ARGS="optax flax_nnx")
 	$(VENV_LIBRARIES)/bin/python -m tools.test_libraries $(ARGS)
+
+test-library-suites: $(VENV_LIBRARIES)/.stamp  ## Tests of JAX's libraries, from their sources (CHECKOUTS=... JAX_PYTHON=...)
+	$(VENV_LIBRARIES)/bin/python -m tools.library_suites $(CHECKOUTS) $(if $(JAX_PYTHON),--jax $(JAX_PYTHON)) $(ARGS)
+
+bench-libraries: $(VENV_LIBRARIES)/.stamp  ## JAX's libraries on corejax beside JAX (JAX_PYTHON=...)
+	$(VENV_LIBRARIES)/bin/python benchmarks/libraries.py --jax $(JAX_PYTHON) $(ARGS)
 
 lint: $(VENV)/.stamp-test  ## ruff, import-linter, odd words, reasons of ignored types, mypy
 	$(BIN)/ruff check --quiet $(SOURCES)

@@ -182,12 +182,9 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     # -- places ------------------------------------------------------------------------------------------------
 
     def devices(self) -> set[Any]:
-        """Return the devices that hold the array; the set is empty for an array on the host."""
-        buffer = device_buffer(self)
-        if buffer is None:
-            return set()
-        place: Any = place_of(_backend(buffer), buffer)
-        return set(getattr(place, "device_set", {place}))
+        """Return the devices that hold the array; for an array on the host, the one that it would be transferred to."""
+        place: Any = self.device
+        return set() if place is None else set(getattr(place, "device_set", {place}))
 
     @property
     def device(self) -> Any:

@@ -99,7 +99,9 @@ class ShapedArray:
             aval = None
         return aval if aval is not None else _intern(cls, shape, dtype, weak_type)
 
-    def update(self, shape: Shape | None = None, dtype: object = None, weak_type: bool | None = None) -> ShapedArray:
+    def update(
+        self, shape: Shape | None = None, dtype: object = None, weak_type: bool | None = None, sharding: object = None
+    ) -> ShapedArray:
         """Return a type with some fields replaced; a new shape keeps only `refinement.of_any_shape`."""
         aval = ShapedArray(
             self.shape if shape is None else tuple(shape),
@@ -114,6 +116,8 @@ class ShapedArray:
     def to_tangent_aval(self) -> ShapedArray:
         """Return the type of tangents: strongly typed, of dtype float0 for integers and booleans; JAX's name for it."""
         return self.update(dtype=self.dtype if dtypes.is_inexact(self.dtype) else dtypes.float0, weak_type=False)
+
+    at_least_vspace = to_tangent_aval  # an older name of JAX
 
     def strip_weak_type(self) -> ShapedArray:
         """Return the strongly typed aval of the same shape and dtype."""

@@ -424,7 +424,7 @@ class Backends:
         known = ", ".join(f"{b.name!r} (platforms {', '.join(b.capabilities.platforms)})" for b in self._all())
         where = "" if name else " (the setting backend, COREJAX_BACKEND)"
         return BackendError(
-            f"no backend is named {name or config.backend!r}{where}, and none has a platform of that name; there are "
+            f"Unknown backend {name or config.backend!r}{where}: none has this name, or a platform of it; there are "
             f"{known}"
         )
 

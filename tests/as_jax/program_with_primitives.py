@@ -50,6 +50,55 @@ assert jax.vmap(scale)(x[:, None]).shape == (4, 1) and jax.jvp(scale, (x,), (x,)
 assert jax.make_jaxpr(scale)(x).eqns[0].primitive is scale_p and scale_p.name == "scale"
 assert pickle.loads(pickle.dumps(scale_p)) is scale_p
 
+# -- a lowering that calls Python on the host ------------------------------------------------------------------------
+asked_p = Primitive("asked")
+asked_p.def_impl(lambda x: scale_p.bind(x, factor=2.0))
+asked_p.def_abstract_eval(lambda x: x)
+
+
+def lower_asked(ctx, x):
+    call = lambda x: (np.asarray(x) * np.float32(2),)
+    results, _, keepalive = mlir.emit_python_callback(ctx, call, None, [x], ctx.avals_in, ctx.avals_out)
+    ctx.module_context.add_keepalive(keepalive)
+    return results
+
+
+mlir.register_lowering(asked_p, lower_asked)
+assert jax.jit(lambda x: asked_p.bind(x) + asked_p.bind(x + 1))(x).tolist() == [2.0, 6.0, 10.0, 14.0]
+assert asked_p.impl(x).tolist() == [0.0, 2.0, 4.0, 6.0]
+
+# -- Python numbers and dtypes, as JAX treats them -------------------------------------------------------------------
+assert (jnp.ones(1, "uint16") * -1).tolist() == [65535] and jnp.full(1, -1, "uint8").tolist() == [255]
+assert jax.lax.reduce_window(jnp.arange(4), -jnp.inf, jax.lax.max, (2,), (1,), "VALID").tolist() == [1, 2, 3]
+for statement in ("jnp.asarray(-1, 'uint8')", "jnp.ones(1, 'int32') * 2**40"):
+    try:
+        eval(statement)
+    except OverflowError:
+        continue
+    raise AssertionError(statement)
+doubled = jax.custom_jvp(lambda x: x * 2)
+doubled.defjvp(lambda primals, tangents: (doubled(*primals), tangents[0] * 5))
+assert type(doubled(2)) is int and jax.grad(doubled)(1.0) == 5.0 and jax.custom_jvp is jax.custom_derivatives.custom_jvp
+assert jax.jvp(jnp.sin, (x,), (x,))[1].shape == (4,)
+try:
+    jax.jvp(jnp.sin, (x,), (jnp.arange(4),))
+except TypeError as found:
+    assert "primal and tangent arguments do not match" in str(found)
+else:
+    raise AssertionError("a tangent of integers is accepted")
+assert x.devices() == {x.device} and jax.typeof(x).sharding.mesh.empty and jax.typeof(x).update(sharding=None).ndim == 1
+
+
+def named(x):
+    with jax.named_scope("outer"):
+        return jax.jit(jnp.sin)(x)
+
+
+eqn = jax.make_jaxpr(named)(1.0).eqns[0]
+assert str(eqn.source_info.name_stack) == "outer" and eqn.source_info.name_stack.stack == ("outer",)
+inner = eqn.params["jaxpr"].eqns[0]
+assert inner.source_info.name_stack.stack in ((), ("outer",)) and "sin" in str(jax.make_jaxpr(named)(1.0))
+
 # -- several results, set after the primitive is made; a traced lowering, one inside another -----------------------
 both_p = Primitive("both")
 both_p.multiple_results = True

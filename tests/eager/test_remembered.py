@@ -80,6 +80,15 @@ def test_static_arguments_are_told_apart(one: Any, other: Any) -> None:
     assert f.runs == 6
 
 
+def test_arrays_by_keyword_in_any_order() -> None:
+    @remembered
+    def difference(*, b: Any, a: Any) -> Any:
+        return add(a, mul(b, as_array(np.float32(-1))))
+
+    for _ in range(5):
+        assert difference(b=Y, a=X).tolist() == difference(a=X, b=Y).tolist() == (np.asarray(X) - 1).tolist()
+
+
 def test_types_are_told_apart() -> None:
     f = Counted(lambda x: mul(x, x))
     for _ in range(4):

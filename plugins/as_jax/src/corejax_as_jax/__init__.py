@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import Any
 
 from corejax_as_jax.version import PATH
 
@@ -30,24 +31,33 @@ def install() -> None:
     dtypes: 32 bits wide unless `jax_enable_x64` is on.
 
     Raises:
-        ImportError: jax is already imported.
+        ImportError: jax is already imported, or the files of this package are not there.
     """
     if installed():
         return
-    loaded = sys.modules.get("jax")
-    if loaded is not None and getattr(loaded, "__file__", None) != str(PATH / "jax" / "__init__.py"):
-        raise ImportError(
-            f"jax {getattr(loaded, '__version__', '')} is imported already, from {getattr(loaded, '__file__', '?')}: a "
-            "process has one jax. Call corejax_as_jax.install() before the first import of jax or of a library that "
-            "imports jax, or run the program by `python -m corejax_as_jax prog.py`",
-            name="jax",
-        )
+    from corejax_as_jax.refusals import check_process
+
+    check_process(sys.modules.get("jax"))
     from corejax_as_jax.finder import JaxFinder
 
     _read_environment()
+    _fill_slots()
     sys.meta_path.insert(0, JaxFinder())
     sys.modules.pop("jax", None)
     import_module("jax")
+
+
+def _fill_slots() -> None:
+    """Give every type a sharding, as in JAX, before something imports the plugin that knows shardings."""
+    from corejax.extend.types import unsplit_sharding
+
+    def unsplit(ndim: int) -> Any:
+        import_module("corejax_parallel.contexts")  # fills the slot
+        assert unsplit_sharding.value is not None
+        return unsplit_sharding.value(ndim)
+
+    if unsplit_sharding.value is None:
+        unsplit_sharding.value = unsplit
 
 
 def _read_environment() -> None:

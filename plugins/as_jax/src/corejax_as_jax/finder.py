@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
@@ -15,9 +16,8 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from corejax.extend.messages import did_you_mean
+from corejax_as_jax.refusals import NAMES, MissingAttribute, MissingModule, MissingName, late, missing_text
 from corejax_as_jax.version import JAX_VERSION, PATH
-
-NAMES = Path(__file__).parent / "names"
 
 
 class JaxFinder(MetaPathFinder):
@@ -48,7 +48,9 @@ class JaxFinder(MetaPathFinder):
         module = corejax_module(f"core{fullname}")
         if module is not None:
             return ModuleSpec(fullname, AliasLoader(module), is_package=hasattr(module, "__path__"))
-        raise ModuleNotFoundError(_missing_text(f"no module named {fullname!r}", _importing_package()), name=fullname)
+        library = _importing_package()
+        text = f"no module named {fullname!r}"
+        raise late(MissingModule(name=fullname), lambda: missing_text(text, library))
 
     def find_distributions(self, context: Any = DistributionFinder.Context()) -> Iterable[Distribution]:  # noqa: B008
         """Yield the metadata of jax, so that `importlib.metadata.version("jax")` is the version that is provided."""
@@ -58,12 +60,18 @@ class JaxFinder(MetaPathFinder):
 
 def corejax_module(name: str) -> ModuleType | None:
     """Return a module of corejax, or None if corejax has no such module."""
+    if name in _no_modules:
+        return None
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("corejax."):
+            _no_modules.add(name)
             return None
         raise
+
+
+_no_modules: set[str] = set()  # known not to be there: looking for a module takes long
 
 
 class AliasLoader(Loader):
@@ -113,21 +121,24 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
         if name in _inner_modules(module):
             return import_module(f"{jax_module}.{name}")
         for source in (own, _attribute_of(f"core{jax_module}")):
+            if source is None:
+                continue
             try:
-                if source is not None:
-                    return source(name)
+                value = source(name)
             except AttributeError:
                 continue
+            else:
+                if source is own or _is_kept(f"core{jax_module}", name):
+                    setattr(module, name, value)  # so that it is not looked up again
+                return value
     text = f"module {jax_module!r} has no attribute {name!r}"
     if name.startswith("__"):
         raise AttributeError(text)
     frame = sys._getframe(2)  # of the code that reads the attribute
     instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
     library = _package_of(frame)
-    error: Exception = AttributeError(_missing_text(text, library, did_you_mean(name, dir(module))))
-    if instruction == "IMPORT_FROM":
-        error = ImportError(str(error), name=jax_module)
-    raise error
+    error = MissingName(name=jax_module) if instruction == "IMPORT_FROM" else MissingAttribute()
+    raise late(error, lambda: missing_text(text, library, did_you_mean(name, dir(module))))
 
 
 def _attribute_of(name: str) -> Any:
@@ -135,28 +146,25 @@ def _attribute_of(name: str) -> Any:
     return None if module is None else lambda attribute: getattr(module, attribute)
 
 
-def _inner_modules(module: ModuleType) -> set[str]:
-    """Return the names of the submodules in `names`, and of corejax's namespaces."""
-    places: Iterator[Path] = (p for path in getattr(module, "__path__", ()) for p in Path(path).iterdir())
-    return {place.stem for place in places if not place.name.startswith("__")}
+def _is_kept(module: str, name: str) -> bool:
+    """Return whether a module of corejax holds a value, rather than computing it each time."""
+    return name in vars(sys.modules[module])
+
+
+def _inner_modules(module: ModuleType) -> frozenset[str]:
+    """Return the names of the submodules in `names`."""
+    return _modules_in(tuple(vars(module).get("__path__", ())))
+
+
+@functools.cache
+def _modules_in(directories: tuple[str, ...]) -> frozenset[str]:
+    places: Iterator[Path] = (place for directory in directories for place in Path(directory).iterdir())
+    return frozenset(place.stem for place in places if not place.name.startswith("__"))
 
 
 def _names_of_corejax(module: ModuleType) -> list[str]:
     found = corejax_module(f"core{module.__name__}")
     return [] if found is None else dir(found)
-
-
-def _missing_text(text: str, library: str, suggestion: str = "") -> str:
-    """Return the message for a missing name: which library uses the name, and what to do."""
-    if not library or library == "__main__":
-        return (
-            f"{text}: jax is corejax here (corejax-as-jax), which provides the names of JAX {JAX_VERSION}{suggestion}"
-        )
-    return (
-        f"{text}, which {library} asks for: jax is corejax here (corejax-as-jax), which provides the public names of "
-        f"JAX {JAX_VERSION} and the private ones that known libraries use{suggestion}. `corejax as-jax --scan "
-        f"{library}` lists all such names of {library}; please report them"
-    )
 
 
 def _package_of(frame: FrameType | None) -> str:

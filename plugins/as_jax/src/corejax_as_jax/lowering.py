@@ -8,6 +8,7 @@ there.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -26,10 +27,12 @@ class ModuleContext:
     Attributes:
         module: jaxlib's module object.
         platforms: the platforms for which it is compiled.
+        call: appends a call of a program: `call(closed, operands) -> values`.
     """
 
     module: Any
     platforms: tuple[str, ...]
+    call: Callable[[Any, Sequence[Any]], list[Any]]
 
     @property
     def context(self) -> Any:
@@ -45,6 +48,9 @@ class ModuleContext:
     def symbol_table(self) -> Any:
         """The module's functions by name."""
         return ir.SymbolTable(self.module.operation)
+
+    def add_keepalive(self, value: Any) -> None:
+        """Accept an object that must live as long as the program; corejax keeps callbacks itself."""
 
 
 @dataclasses.dataclass
@@ -127,7 +133,7 @@ def _written(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
         out_avals = primitive.abstract(tuple(in_avals), params)
 
         def body(module: Any, *values: Any) -> list[Any]:
-            inside = ModuleContext(module, (ctx.platform,))
+            inside = ModuleContext(module, (ctx.platform,), functools.partial(hlo.call_program, ctx, module))
             rule_ctx = LoweringRuleContext(inside, primitive, tuple(in_avals), tuple(out_avals))
             return flatten_ir_values(rule(rule_ctx, *values, **params))
 
@@ -135,6 +141,38 @@ def _written(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
         return outs if primitive.multiple_results else outs[0]
 
     return translation
+
+
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable[..., Any],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ShapedArray],
+    result_avals: Sequence[ShapedArray],
+    *,
+    has_side_effect: bool = False,
+    **options: Any,
+) -> tuple[list[Any], Any, None]:
+    """Append a call of a Python function on the host.
+
+    Args:
+        ctx: the context of the rule.
+        callback: function of the operands' values; it returns a sequence of results.
+        token: orders effects; returned as it is.
+        operands: values of MLIR.
+        operand_avals: their types.
+        result_avals: types of the results.
+        has_side_effect: whether the call is kept if no result is used.
+        options: JAX's other options, which have no effect.
+
+    Returns:
+        The results, the token, and None where JAX has an object that keeps the callback alive.
+    """
+    call = corejax.experimental.io_callback if has_side_effect else corejax.pure_callback
+    results = [corejax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in result_avals]
+    program = stage_closed(lambda *xs: list(call(lambda *ys: list(callback(*ys)), results, *xs)), tuple(operand_avals))
+    return ctx.module_context.call(program, operands), token, None
 
 
 # -- helpers for rules that write MLIR -------------------------------------------------------------------------------

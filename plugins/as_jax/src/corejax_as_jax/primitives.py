@@ -46,6 +46,7 @@ class Primitive(extend.Primitive, metaclass=_PrimitiveType):
     def def_impl(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Register the rule that evaluates the primitive; its operands are arrays."""
         register(impl_rules, self, rule, device=True)
+        self.impl = rule
         return rule
 
     def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:

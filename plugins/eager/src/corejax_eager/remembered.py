@@ -79,7 +79,7 @@ def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
                 arrays.append(x)
             elif not _describe(x, key, arrays):
                 return fun(*args, **kwargs)
-        for name in kwargs:
+        for name in kwargs if len(kwargs) < 2 else sorted(kwargs):  # the order in which pytrees flatten them
             key.append(name)
             if not _describe(kwargs[name], key, arrays):
                 return fun(*args, **kwargs)

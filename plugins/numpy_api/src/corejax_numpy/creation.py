@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax.extend import Array, ShapedArray, Tracer, as_array, config, dtypes, get_aval, is_array_like
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import called_function
 from corejax.extend.transforms import JitTracer, recording_trace
@@ -117,7 +117,11 @@ def _from_object(obj: Any, dtype: Any) -> Any:
     if lax.is_python_scalar(obj):
         if isinstance(obj, complex) and dtype is not None and not dtypes.is_complex(dtype):
             raise TypeError(f"array: the complex number {obj} does not become {dtype.name}; take its real part")
-        return as_array(obj) if dtype is None else _host_array(obj, dtype)
+        if dtype is None:
+            return as_array(obj)
+        if config.x64_compat and lax.beyond(obj, dtype):  # which wraps in other functions
+            np.array(obj, dtype)
+        return _host_array(obj, dtype)
     if obj is None or isinstance(obj, str | bytes):
         raise _no_numbers(obj)
     if is_array_like(obj) and not isinstance(obj, np.ndarray | np.generic):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,8 +79,13 @@ class NamedSharding(Sharding):
             order += numbers
             shape.append(int(np.prod([sizes[i] for i in numbers], dtype=np.int64)))
         rest = [i for i in range(len(sizes)) if i not in order]
-        positions = np.arange(self.mesh.size, dtype=np.int64).reshape(sizes)
+        positions = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
         return positions.transpose(order + rest).reshape(*shape, -1)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array; True over an empty mesh."""
+        return bool(self.tiles(self._least_ndim()).shape[-1] == math.prod(self.mesh.axis_sizes))
 
     def dimension_axes(self, ndim: int) -> tuple[tuple[str, ...] | None, ...]:
         """Return the axes that split each dimension: the spec's entries, padded with empty tuples."""

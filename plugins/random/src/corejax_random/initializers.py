@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes
+from corejax.extend import config, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions.normal import normal as draw_normal
 from corejax_random.distributions.normal import truncated_normal as draw_truncated
@@ -36,7 +36,8 @@ def _initializer(name: str, default: Any, make: Callable[[Any, tuple[int, ...], 
         dtype = dtypes.default_float_dtype() if wanted is None else dtypes.canonicalize_dtype(wanted)
         return lax.place(name, make(key, shape_argument(name, shape), dtype), out_sharding)
 
-    init.__name__ = init.__qualname__ = name
+    if not config.x64_compat:  # JAX calls all of them "init"
+        init.__name__ = init.__qualname__ = name
     return init
 
 

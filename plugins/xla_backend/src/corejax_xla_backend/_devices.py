@@ -230,4 +230,4 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     if platform is None:
         return live
     wanted: Sequence[Any] = devices(platform)
-    return [x for x in live if any(device in wanted for device in x.devices())]
+    return [x for x in live if device_buffer(x) is not None and any(device in wanted for device in x.devices())]

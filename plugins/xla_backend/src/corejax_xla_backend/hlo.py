@@ -230,3 +230,16 @@ def call_lowered(module: Any, lowered: Lowered, operands: Sequence[Any]) -> list
     """
     used = [x for x, keep in zip(operands, lowered.lowering.kept, strict=True) if keep]
     return _jaxlib.call_module(module, lowered.as_text(pretty=False), used)
+
+
+def call_program(ctx: TranslationContext, module: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+    """Append a call of a program in the body of `call_written`; the program may call Python on the host.
+
+    Args:
+        ctx: the builder that `call_written` got.
+        module: the module that the body gets.
+        closed: the program.
+        operands: jaxlib's values for the program's arguments.
+    """
+    outer = _builder(ctx).module
+    return _jaxlib.call_module(module, module_text(closed, outer.platform, "program", outer.callbacks), operands)

@@ -1,5 +1,8 @@
 """`jax`: corejax, and what libraries ask of jax beside it."""
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 import corejax as _corejax
 from corejax import Array  # a class: not resolved lazily, so that the finder need not be asked for each annotation
 from corejax_as_jax.callbacks import io_callback as _io_callback
@@ -10,3 +13,10 @@ from corejax_as_jax.version import JAX_VERSION as __version__
 
 __version_info__ = tuple(int(number) for number in __version__.split("."))
 __corejax__ = _corejax.__version__
+
+
+def __getattr__(name: str) -> _Any:
+    home = {"custom_jvp": "derivatives", "jvp": "derivatives", "make_jaxpr": "programs"}.get(name)
+    if home is not None:
+        return getattr(_import_module(f"corejax_as_jax.{home}"), name)
+    raise AttributeError(name)

@@ -17,6 +17,7 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     abstract_eval_rules,
+    config,
     dtypes,
     get_aval,
     impl_rules,
@@ -30,7 +31,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax.extend.programs import select_list
-from corejax.extend.transforms import as_tangent, batch_flat, structural, tangent_aval, unmapped_aval
+from corejax.extend.transforms import as_tangent, batch_flat, structural, tangent_aval, unmapped_aval, zero_cotangent
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
 from corejax_control_flow.custom.open_calls import BatchedCall, BatchedRule, boxed, call_primitive, unboxed
 from corejax_control_flow.custom.symbolic_zeros import with_types
@@ -201,6 +202,11 @@ def custom_lin_transpose(
     refuse_closed_over_results("custom_vjp", name, cts_in)
     avals = [x.aval if is_undef_primal(x) else get_aval(x) for x in linear]
     cts_in = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]
+    if config.x64_compat:  # JAX goes on with zeros, so that backward passes further up run
+        cts_in = [
+            zero_cotangent(a) if ct is None and dtypes.is_inexact(a.dtype) else ct
+            for ct, a in zip(cts_in, avals, strict=True)
+        ]
     return [*(None for _ in residuals), *cts_in]
 
 

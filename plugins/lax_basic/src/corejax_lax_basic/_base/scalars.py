@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, Tracer, dtypes
+from corejax.extend import Array, ShapedArray, Tracer, config, dtypes
 from corejax.extend.messages import called_function
 from corejax.extend.transforms import structural
 from corejax.extend.types import SymbolicDim
@@ -32,7 +32,8 @@ def is_array(x: Any) -> bool:
 def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Array]:
     """Return a function from Python scalars to rank-0 arrays of one type.
 
-    It raises OverflowError for an integer that does not fit; a float that does not fit becomes infinite.
+    It raises OverflowError for an integer that does not fit; a float that does not fit becomes infinite. Under
+    `config.x64_compat` numbers wrap, or become the closest integer, as in JAX.
     """
     if dtypes.is_extended(dtype):
         raise dtypes.no_numbers(dtype, called_function() or "full")
@@ -43,7 +44,7 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
         try:
             return Array(np.array(value, dtype), aval)
         except OverflowError:
-            raise _out_of_bounds(value, dtype) from None
+            return Array(_wrapped(value, dtype), aval)
 
     def make_float(value: Any) -> Array:
         if type(value) is not complex and -limit <= value <= limit:
@@ -59,13 +60,27 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
 
     def make_narrow(value: Any) -> Array:  # NumPy does not check the range of ml_dtypes' integers
         if not info.min <= value <= info.max:
-            raise _out_of_bounds(value, dtype)
+            value = _wrapped(value, dtype)
         return Array(np.array(value, dtype), aval)
 
     if dtypes.is_integer(dtype) and dtypes.iinfo(dtype).bits < 8:
         info = dtypes.iinfo(dtype)
         return make_narrow
     return make_float if dtypes.is_float(dtype) else make_silently if dtypes.is_complex(dtype) else make
+
+
+def _wrapped(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return an integer modulo the range of a dtype, and an infinite float as the closest integer.
+
+    Raises:
+        OverflowError: the setting `x64_compat` is off, or the default integer dtype does not hold the integer, either.
+    """
+    info, default = dtypes.iinfo(dtype), dtypes.iinfo(dtypes.scalar_dtype(int))
+    if not config.x64_compat or (type(value) is int and not default.min <= value <= default.max):
+        raise _out_of_bounds(value, dtype) from None
+    if type(value) is int:
+        value = (value - info.min) % (info.max - info.min + 1) + info.min
+    return np.array(min(max(value, info.min), info.max), dtype)
 
 
 def _out_of_bounds(value: Any, dtype: np.dtype[Any]) -> Exception:

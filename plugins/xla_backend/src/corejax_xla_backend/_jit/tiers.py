@@ -11,6 +11,7 @@ from typing import Any
 
 from corejax.extend import Array, ClosedJaxpr, backends, config
 from corejax.extend.devices import bound_device
+from corejax.extend.types import device_buffer
 from corejax_xla_backend._exit import inside, watch_exit
 from corejax_xla_backend._programs import interpret, interpret_unless
 from corejax_xla_backend._several_devices import meshes_of
@@ -84,5 +85,6 @@ def run_first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Ca
 
 def _is_bound(x: Array) -> bool:
     """Return whether an array is bound to a device."""
-    devices = x.devices()
-    return bool(devices) and bound_device(x, backends.of_device(next(iter(devices)))) is not None
+    if device_buffer(x) is None:
+        return False
+    return bound_device(x, backends.of_device(next(iter(x.devices())))) is not None

@@ -29,6 +29,10 @@ from corejax_xla_backend.sharding import SingleDeviceSharding
 _OVER_SEVERAL = _jaxlib.PartitionedExecutable | _jaxlib.AheadProgram
 
 
+class RejectedOptions(ValueError, RuntimeError):
+    """XLA rejects `compiler_options`; a RuntimeError, too, which JAX's users expect."""
+
+
 class XlaExecutable(NamedTuple):
     """A compiled program.
 
@@ -274,7 +278,7 @@ def compile_program(
             raise failure from None
         if options.flags and "option" in str(error):
             listed = ", ".join(f"{key}={value!r}" for key, value in options.flags)
-            raise ValueError(f"jit of {name}: XLA rejects compiler_options ({listed}): {error}") from None
+            raise RejectedOptions(f"jit of {name}: XLA rejects compiler_options ({listed}): {error}") from None
         if _jaxlib.is_out_of_memory(error):
             raise MemoryError(f"jit of {name}: the memory does not suffice to compile the program: {error}") from None
         raise compile_failure(name, text, error) from None

@@ -1,6 +1,5 @@
 """`jax.interpreters.mlir`."""
 
-from corejax_as_jax.absent import absent_function as _absent_function
 from corejax_as_jax.lowering import (
     LowerFun as lower_fun,
 )
@@ -12,6 +11,7 @@ from corejax_as_jax.lowering import (
     dense_int_array,
     dense_int_elements,
     dtype_to_ir_type,
+    emit_python_callback,
     flatten_ir_values,
     i32_attr,
     i64_attr,
@@ -24,4 +24,3 @@ from corejax_as_jax.lowering import (
 
 Value = ir.Value
 LoweringRule = object
-emit_python_callback = _absent_function("emit_python_callback")
