@@ -165,7 +165,7 @@ def test_a_module_of_torch_nn() -> None:
 
 
 def test_opcheck() -> None:
-    import corejax_to_torch.kernel as kernel
+    import corejax_to_torch.operators as kernel
     from corejax_to_torch.tensors import aval_of
 
     corejax.to_torch(cnp.sinc, as_kernel=True)(X)

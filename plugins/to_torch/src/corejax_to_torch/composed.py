@@ -19,7 +19,7 @@ import torch
 
 from corejax.extend import ClosedJaxpr, JaxprEqn, decomposed, host_value, jvp_rules, stage_closed
 from corejax.extend.programs import Literal, subjaxprs
-from corejax_to_torch import kernel
+from corejax_to_torch import kernel, operators
 from corejax_to_torch.aten import operation
 from corejax_to_torch.tensors import aval_of, to_tensor, torch_dtype
 
@@ -46,7 +46,7 @@ def evaluate(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tens
     device = xs[0].device if xs else "cpu"
     env: dict[Any, torch.Tensor] = dict(zip(jaxpr.invars, xs, strict=True))
     for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-        env[v] = to_tensor(np.array(host_value(c)), ()).to(device)
+        env[v] = to_tensor(np.array(host_value(c))).to(device)
     for step, invars, outvars in steps:
         env.update(zip(outvars, step([_read(v, env, device) for v in invars]), strict=True))
     return [_read(_reader(v), env, device) for v in jaxpr.outvars]
@@ -95,7 +95,7 @@ def _leaf(eqn: JaxprEqn, memo: dict[Any, ClosedJaxpr], xs: Sequence[torch.Tensor
 
         closed = memo[avals] = stage_closed(flat, avals)
     if _is_traced(xs):
-        return kernel.call_traced(xs, kernel.key_of(closed))
+        return operators.call_traced(xs, operators.key_of(closed))
     return kernel.apply(closed, xs)
 
 
@@ -111,7 +111,7 @@ def _is_traced(xs: Sequence[torch.Tensor]) -> bool:
 
 
 def _composed(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    return apply(kernel.staged(key, xs), xs)
+    return apply(operators.staged(key, xs), xs)
 
 
 _library = torch.library.Library("corejax", "FRAGMENT")
