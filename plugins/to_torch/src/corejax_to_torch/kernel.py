@@ -44,7 +44,7 @@ def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     executable: Callable[..., list[torch.Tensor]] | None = closed.memo.get("to_torch.executable")
     if executable is None:
         executable = closed.memo["to_torch.executable"] = _executable(closed)
-    if all([x.is_cpu for x in xs]):
+    if all(x.is_cpu for x in xs):
         return executable(xs)
     if any(x.is_meta for x in xs):
         return empty_results(closed, xs)
@@ -83,7 +83,7 @@ def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]
     """Call a program with tensors, in a way that PyTorch can differentiate and batch."""
     forward = forward_ad._current_level >= 0
     if _functorch.maybe_current_level() is None and not forward:
-        if not (torch.is_grad_enabled() and any([x.requires_grad for x in xs])):
+        if not (torch.is_grad_enabled() and any(x.requires_grad for x in xs)):
             return run(closed, xs)
         nonzeros = tuple([x.requires_grad for x in xs])
         return list(PlainCall.apply(closed, nonzeros, *xs))[: len(closed.out_avals)]
@@ -189,7 +189,7 @@ def pull_back(
     split = linearised(closed, nonzeros)
     count = len(closed.out_avals)
     with_residuals = len(outs) == len(split.known.out_avals)
-    if with_residuals and all([ct is None for ct in cts[count:]]):
+    if with_residuals and all(ct is None for ct in cts[count:]):
         program = gradients(closed, nonzeros, tuple([ct is not None for ct in cts[:count]]))
         operands = residuals_of(split, xs, outs)
     else:

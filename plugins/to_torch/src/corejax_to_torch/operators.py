@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from corejax.extend import ClosedJaxpr, batch_jaxpr, spread_list
+from corejax.extend import ClosedJaxpr, batch_jaxpr
 from corejax_to_torch.kernel import empty_results, name_of, pull_back, run
 from corejax_to_torch.programs import Flags, linearised
 from corejax_to_torch.tensors import aval_of, has_derivatives

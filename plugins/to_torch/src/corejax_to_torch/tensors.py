@@ -32,7 +32,7 @@ def aval_of(x: torch.Tensor, name: str) -> ShapedArray:
     if dtype is None:
         what = f"a tensor of {x.dtype}" if isinstance(x, torch.Tensor) else f"{x!r} of type {type(x).__name__}"
         raise TypeError(f"to_torch: {name}: an argument is {what}; pass tensors of numbers or booleans (Tensor.to)")
-    if torch.compiler.is_exporting() and not all([isinstance(size, int) for size in x.shape]):
+    if torch.compiler.is_exporting() and not all(isinstance(size, int) for size in x.shape):
         sizes = ", ".join(map(str, x.shape))
         raise NotImplementedError(
             f"to_torch: {name}: an argument has the symbolic shape ({sizes}); export it for known sizes, once for each"
