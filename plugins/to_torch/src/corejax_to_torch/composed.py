@@ -30,7 +30,7 @@ Step = tuple[Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]], list[An
 
 
 def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Call a program with tensors. Results do not share memory with the arguments."""
+    """Call a program with tensors. No result is an argument itself; as in PyTorch, it may be a view of one."""
     outs = evaluate(closed, xs)
     return [out.clone() if any(out is x for x in xs) else out for out in outs]
 
@@ -85,15 +85,16 @@ def _step(eqn: JaxprEqn) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Te
 def _leaf(eqn: JaxprEqn, memo: dict[Any, ClosedJaxpr], xs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     """Call an equation's primitive as a kernel; `memo` has its programs by types of operands."""
     primitive, params = eqn.primitive, eqn.params
-    avals = tuple([aval_of(x, primitive.name) for x in xs])
-    closed = memo.get(avals)
+    types = tuple([(x.dtype, x.shape) for x in xs])
+    closed = memo.get(types)
     if closed is None:
+        avals = [aval_of(x, primitive.name) for x in xs]
 
         def flat(*operands: Any) -> list[Any]:
             out = primitive.bind(*operands, **params)
             return list(out) if primitive.multiple_results else [out]
 
-        closed = memo[avals] = stage_closed(flat, avals)
+        closed = memo[types] = stage_closed(flat, avals)
     if _is_traced(xs):
         return operators.call_traced(xs, operators.key_of(closed))
     return kernel.apply(closed, xs)
