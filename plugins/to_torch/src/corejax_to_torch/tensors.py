@@ -64,7 +64,8 @@ def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
     if x.dtype is torch.bfloat16:  # Tensor.numpy does not support it
         bits: np.ndarray[Any, Any] = x.detach().view(torch.int16).numpy(force=True)
         return bits.view(ml_dtypes.bfloat16)
-    return x.numpy(force=True)
+    array: np.ndarray[Any, Any] = x.numpy(force=True)
+    return array
 
 
 def to_tensor(host: np.ndarray[Any, Any]) -> torch.Tensor:
