@@ -60,7 +60,11 @@ def has_derivatives(x: torch.Tensor) -> bool:
 
 
 def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return a tensor on the CPU as a NumPy array that shares its memory, unless conjugation or negation is pending."""
+    """Return a tensor on the CPU as a NumPy array in row-major order.
+
+    It shares the tensor's memory unless the tensor is strided, or conjugated or negated lazily.
+    """
+    x = x.contiguous()  # XLA would copy a strided array element by element
     if x.dtype is torch.bfloat16:  # Tensor.numpy does not support it
         bits: np.ndarray[Any, Any] = x.detach().view(torch.int16).numpy(force=True)
         return bits.view(ml_dtypes.bfloat16)
