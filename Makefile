@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries test-library-suites bench-libraries lint types format docs freeze bench bench-plugins scale manifests clean distclean
+.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries test-library-suites bench-libraries sweep-bridges lint types format docs freeze bench bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,11 @@ test-torch:  ## The tests of corejax-to-torch, in an environment of their own wi
 .PHONY: run-test-torch
 run-test-torch: $(VENV_TORCH)/.stamp-test
 	$(VENV_TORCH)/bin/python -m pytest -n $(WORKERS) tests/to_torch $(ARGS)
+
+sweep-bridges: $(VENV)/.stamp-test $(VENV_TORCH)/.stamp-test  ## Every primitive under twenty nests of transformations, in JAX and in PyTorch
+	$(BIN)/python -m tools.sweep_bridges jax $(ARGS)
+	$(VENV_TORCH)/bin/python -m tools.sweep_bridges torch $(ARGS)
+	$(VENV_TORCH)/bin/python -m tools.sweep_bridges torch-kernel $(ARGS)
 
 test-slow: $(VENV)/.stamp-test  ## The tests marked slow, and all examples of random ones
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m "slow or hypothesis" $(ARGS)
@@ -151,7 +156,7 @@ $(VENV)/.stamp-test: $(PYPROJECTS) requirements-test.txt requirements-test-newes
 	@touch $@ $(VENV)/.stamp-demo
 
 $(VENV_TORCH)/.stamp-test: $(PYPROJECTS) requirements-test-newest.txt
-	@$(PYTHON) tools/setup_env.py $(VENV_TORCH) torch==$(TORCH) -r requirements-test-newest.txt $(EDITABLE) -e ./plugins/to_torch
+	@$(PYTHON) tools/setup_env.py $(VENV_TORCH) torch==$(TORCH) -r requirements-test-newest.txt $(EDITABLE) $(BRIDGES:%=-e ./%)
 	@$(VENV_TORCH)/bin/python -m tools.write_manifests
 	@touch $@
 

@@ -183,3 +183,10 @@ def test_axes_of_jax_are_refused() -> None:
     with pytest.raises(NameError) as raised:
         jax.vmap(summed, axis_name="i")(X)
     assert any("axes that JAX binds have no name in corejax" in note for note in raised.value.__notes__)
+
+
+@pytest.mark.parametrize("bridge", ["to_jax", "from_jax"])
+def test_another_version_is_refused(bridge: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "__version__", "0.99.0")
+    with pytest.raises(ImportError, match=rf"{bridge}: sin: jax 0.99.0 is not supported; install jax>=0.10,<0.11"):
+        getattr(corejax, bridge)(cnp.sin)

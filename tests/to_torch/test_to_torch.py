@@ -127,6 +127,32 @@ def test_the_forward_is_not_computed_again() -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("compiles", [False, True])
+def test_the_residuals_of_a_kernel_are_outputs(compiles: bool) -> None:
+    calls = []
+    name = f"to_torch_tests.counted_{compiles}"
+    p = Primitive(name, impl=lambda x: calls.append(1) or np.exp(x), abstract_eval=lambda x: x.strip_weak_type())
+    jvp_rules.register(p, lambda primals, tangents: (out := p.bind(*primals), cnp.sin(out) * tangents[0]))
+    xla_translations.register(p, by="host callback")
+    f = corejax.to_torch(lambda x: 2 * p.bind(x), as_kernel=True)
+    f = torch.compile(f, fullgraph=True, backend="aot_eager") if compiles else f
+    x = X.clone().requires_grad_()
+    f(x).sum().backward()
+    torch.testing.assert_close(x.grad, 2 * torch.sin(X.exp()))
+    assert len(calls) == 1
+
+
+def test_the_results_of_a_kernel_have_memory_of_their_own() -> None:
+    constant = cnp.array([1.0, 2.0])
+    f = corejax.to_torch(lambda x: (x, x, constant, constant, x + 1), as_kernel=True)
+    x = torch.ones(2)
+    outs = f(x)
+    assert len({y.data_ptr() for y in (x, *outs)}) == 6
+    for y in outs:
+        y.add_(1)
+    torch.testing.assert_close(f(x)[2], torch.tensor([1.0, 2.0]))
+
+
 @pytest.mark.parametrize("as_kernel", [False, True])
 def test_structures_and_several_results(as_kernel: bool) -> None:
     both = corejax.to_torch(lambda x: {"a": cnp.sort(x), "b": (cnp.argmax(x), x)}, as_kernel=as_kernel)
@@ -165,7 +191,7 @@ def test_a_module_of_torch_nn() -> None:
 
 
 def test_opcheck() -> None:
-    import corejax_to_torch.kernel as kernel
+    import corejax_to_torch.operators as kernel
     from corejax_to_torch.tensors import aval_of
 
     corejax.to_torch(cnp.sinc, as_kernel=True)(X)
@@ -190,6 +216,42 @@ def test_what_is_refused() -> None:
         corejax.to_torch(find_primitive("sin"))(1.0)
     with pytest.raises(TypeError, match=r"an argument is a tensor of torch.float8_e5m2"):
         corejax.to_torch(find_primitive("sin"))(X.to(torch.float8_e5m2))
+
+
+def test_another_device_is_refused() -> None:
+    from types import SimpleNamespace
+
+    from corejax.extend import stage_closed
+    from corejax_to_torch.kernel import run
+    from corejax_to_torch.tensors import aval_of
+
+    closed = stage_closed(lambda x: [cnp.sin(x)], [aval_of(X, "sin")])
+    elsewhere = SimpleNamespace(is_cpu=False, is_meta=False, device="cuda:0")
+    with pytest.raises(NotImplementedError, match=r"to_torch: sin is a kernel .* got one on cuda:0; .* Tensor.cpu"):
+        run(closed, [elsewhere])
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+def test_symbolic_sizes_are_refused(as_kernel: bool) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return sin(x)
+
+    sin = corejax.to_torch(find_primitive("sin"), as_kernel=as_kernel)
+    with pytest.raises(Exception, match=r"to_torch: sin.* symbolic shape .*; export it for known sizes"):
+        torch.export.export(Module(), (X,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+
+
+def test_an_integer_that_requires_grad_is_refused_by_torch() -> None:
+    f = corejax.to_torch(find_primitive("neg"), as_kernel=True)
+    with pytest.raises(RuntimeError, match="floating point"):
+        func.grad(lambda x: f(x).sum())(torch.arange(3))
+
+
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.99.0")
+    with pytest.raises(ImportError, match=r"to_torch: sin: torch 2.99.0 is not supported; install torch>=2.13"):
+        corejax.to_torch(find_primitive("sin"))
 
 
 def test_torch_func_of_a_kernel_while_compiling_is_refused() -> None:

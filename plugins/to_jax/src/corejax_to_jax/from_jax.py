@@ -10,6 +10,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, fun_name, get_aval, tree
 from corejax_to_jax.jax_call import JaxProgram, jax_call_p
+from corejax_to_jax.types import check_version
 
 
 def from_jax(fun: Any, **params: Any) -> Callable[..., Any]:
@@ -26,10 +27,12 @@ def from_jax(fun: Any, **params: Any) -> Callable[..., Any]:
         A function of corejax arrays. It has the arguments and results of `fun`.
 
     Raises:
+        ImportError: the version of JAX is not supported.
         NotImplementedError: when called, if the function has effects or calls back, or a size is symbolic.
     """
     bound = functools.partial(getattr(fun, "bind", fun), **params)
     name = getattr(fun, "name", None) or fun_name(fun)
+    check_version("from_jax", name)
     traced: dict[Any, tuple[JaxProgram, Any]] = {}
 
     def in_corejax(*args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,7 @@ import jax
 from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
 from corejax_to_jax import lowering  # noqa: F401
 from corejax_to_jax.call import call
-from corejax_to_jax.types import aval_from_jax, key_from_numbers, key_to_numbers, to_numbers
+from corejax_to_jax.types import aval_from_jax, check_version, key_from_numbers, key_to_numbers, to_numbers
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ def to_jax(fun: Primitive | Callable[..., Any], **params: Any) -> Callable[..., 
         A function of JAX arrays. It has the arguments and results of `fun`.
 
     Raises:
+        ImportError: the version of JAX is not supported.
         NotImplementedError: when called, if the program has effects or an argument's shape is symbolic.
         NameError: when called, if the program has a collective over an axis that JAX binds.
     """
     name = fun.name if isinstance(fun, Primitive) else fun_name(fun)
+    check_version("to_jax", name)
     bound = functools.partial(fun.bind if isinstance(fun, Primitive) else fun, **params)
     staged: dict[Any, Staged] = {}
 

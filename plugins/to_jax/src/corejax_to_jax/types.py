@@ -11,6 +11,18 @@ import numpy as np
 import corejax
 from corejax.extend import ShapedArray, dtypes
 
+SUPPORTED = (0, 10)
+
+
+def check_version(bridge: str, name: str) -> None:
+    """Check the version of JAX, whose rules for primitives change between minor releases.
+
+    Raises:
+        ImportError: the version is not supported.
+    """
+    if tuple(int(part) for part in jax.__version__.split(".")[:2]) != SUPPORTED:
+        raise ImportError(f"{bridge}: {name}: jax {jax.__version__} is not supported; install jax>=0.10,<0.11")
+
 
 def is_key(x: Any) -> bool:
     """Return whether an array, a tracer or a type of JAX holds random keys."""

@@ -19,7 +19,7 @@ import torch
 
 from corejax.extend import ClosedJaxpr, JaxprEqn, decomposed, host_value, jvp_rules, stage_closed
 from corejax.extend.programs import Literal, subjaxprs
-from corejax_to_torch import kernel
+from corejax_to_torch import kernel, operators
 from corejax_to_torch.aten import operation
 from corejax_to_torch.tensors import aval_of, to_tensor, torch_dtype
 
@@ -30,7 +30,7 @@ Step = tuple[Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]], list[An
 
 
 def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Call a program with tensors. Results do not share memory with the arguments."""
+    """Call a program with tensors. No result is an argument itself; as in PyTorch, it may be a view of one."""
     outs = evaluate(closed, xs)
     return [out.clone() if any(out is x for x in xs) else out for out in outs]
 
@@ -46,7 +46,7 @@ def evaluate(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tens
     device = xs[0].device if xs else "cpu"
     env: dict[Any, torch.Tensor] = dict(zip(jaxpr.invars, xs, strict=True))
     for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-        env[v] = to_tensor(np.array(host_value(c)), ()).to(device)
+        env[v] = to_tensor(np.array(host_value(c))).to(device)
     for step, invars, outvars in steps:
         env.update(zip(outvars, step([_read(v, env, device) for v in invars]), strict=True))
     return [_read(_reader(v), env, device) for v in jaxpr.outvars]
@@ -85,17 +85,18 @@ def _step(eqn: JaxprEqn) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Te
 def _leaf(eqn: JaxprEqn, memo: dict[Any, ClosedJaxpr], xs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     """Call an equation's primitive as a kernel; `memo` has its programs by types of operands."""
     primitive, params = eqn.primitive, eqn.params
-    avals = tuple([aval_of(x, primitive.name) for x in xs])
-    closed = memo.get(avals)
+    types = tuple([(x.dtype, x.shape) for x in xs])
+    closed = memo.get(types)
     if closed is None:
+        avals = [aval_of(x, primitive.name) for x in xs]
 
         def flat(*operands: Any) -> list[Any]:
             out = primitive.bind(*operands, **params)
             return list(out) if primitive.multiple_results else [out]
 
-        closed = memo[avals] = stage_closed(flat, avals)
+        closed = memo[types] = stage_closed(flat, avals)
     if _is_traced(xs):
-        return kernel.call_traced(xs, kernel.key_of(closed))
+        return operators.call_traced(xs, operators.key_of(closed))
     return kernel.apply(closed, xs)
 
 
@@ -111,7 +112,7 @@ def _is_traced(xs: Sequence[torch.Tensor]) -> bool:
 
 
 def _composed(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    return apply(kernel.staged(key, xs), xs)
+    return apply(operators.staged(key, xs), xs)
 
 
 _library = torch.library.Library("corejax", "FRAGMENT")

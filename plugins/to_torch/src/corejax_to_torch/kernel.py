@@ -4,9 +4,7 @@ Eagerly it is an `autograd.Function`. Its backward, jvp and vmap are calls of th
 `backward`, `torch.func` and forward mode nest to any order. The Function returns residuals beside the results, so that
 a derivative does not compute the program again, and derivatives of derivatives pass through the residuals.
 
-Dynamo cannot trace a Function that defines jvp. Under `torch.compile` and `torch.export` the program is the operator
-`corejax::call`, which names the program by a key. Its derivative by `torch.func` would be zero without an error,
-because `torch.library` cannot register a forward derivative, and is refused.
+Dynamo cannot trace a Function that defines jvp; `operators.py` has what it traces.
 """
 
 from __future__ import annotations
@@ -15,82 +13,91 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
-from corejax.extend import ClosedJaxpr, batch_jaxpr, dtypes, spread_list
+import corejax
+from corejax.extend import ClosedJaxpr, backends, batch_jaxpr, dtypes, jaxpr_as_fun, spread_list
+from corejax.extend.devices import buffer_of
 from corejax.extend.programs import select_list
-from corejax_to_torch.programs import (
-    Flags,
-    compiled,
-    gradients,
-    linearised,
-    recomputed_gradients,
-    residuals_of,
-    tangents,
-)
-from corejax_to_torch.tensors import aval_of, has_derivatives, to_array, to_tensor, torch_dtype
+from corejax_to_torch.programs import Flags, gradients, linearised, recomputed_gradients, residuals_of, tangents
+from corejax_to_torch.tensors import has_derivatives, to_array, to_tensor, torch_dtype
 
-Stage = Callable[[tuple[Any, ...]], ClosedJaxpr]
+Run = Callable[[ClosedJaxpr, Sequence[Any]], list[torch.Tensor]]
 
-_stages: dict[str, Stage] = {}  # key -> function from types of arguments to the program
+_functorch = torch._C._functorch
 
 
-def register(key: str, stage: Stage) -> None:
-    """Register the function that stages the program of a key, for `corejax::call`."""
-    _stages[key] = stage
+def name_of(closed: ClosedJaxpr) -> str:
+    """Return the name of a program's first primitive, for messages."""
+    return next((eqn.primitive.name for eqn in closed.eqns), "identity")
 
 
-def key_of(closed: ClosedJaxpr) -> str:
-    """Return the key of a program, the same at every call."""
-    key: str | None = closed.memo.get("to_torch.key")
-    if key is None:
-        first = next((eqn.primitive.name for eqn in closed.eqns), "identity")
-        key = closed.memo["to_torch.key"] = f"{first}#program{len(_stages)}"
-        register(key, lambda avals: closed)
-    return key
-
-
-def staged(key: str, xs: Sequence[torch.Tensor]) -> ClosedJaxpr:
-    """Return the program of a key for the types of tensors."""
-    return _stages[key](tuple([aval_of(x, key) for x in xs]))
+# -- without derivatives -----------------------------------------------------------------------------------------------
 
 
 def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Run a program on tensors, without derivatives."""
-    # A derivative may have saved tensors of a transformation that has ended since.
-    xs = [torch._C._functorch.unwrap_if_dead(x) for x in xs]
-    if any(x.device.type == "meta" for x in xs):
+    """Run a program on tensors. The results have memory of their own, as those of XLA always do.
+
+    Raises:
+        NotImplementedError: a tensor is not on the CPU.
+    """
+    executable: Callable[..., list[torch.Tensor]] | None = closed.memo.get("to_torch.executable")
+    if executable is None:
+        executable = closed.memo["to_torch.executable"] = _executable(closed)
+    if all(x.is_cpu for x in xs):
+        return executable(xs)
+    if any(x.is_meta for x in xs):
         return empty_results(closed, xs)
-    return [to_tensor(out, xs) for out in compiled(closed)(*map(to_array, xs))]
+    device = next(x.device for x in xs if not x.is_cpu)
+    raise NotImplementedError(
+        f"to_torch: {name_of(closed)} is a kernel of corejax, which takes tensors on the CPU, and got one on {device}; "
+        "move it with Tensor.cpu()"
+    )
+
+
+def _executable(closed: ClosedJaxpr) -> Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]:
+    """Return the compiled program as a function of tensors on the CPU."""
+    for aval in closed.out_avals:
+        torch_dtype(aval, name_of(closed))  # PyTorch has to have the results' dtypes
+    compiled = corejax.jit(jaxpr_as_fun(closed), backend="cpu")
+    backend = backends.find("cpu").backend
+    fetch = backend.fetch
+
+    def call(xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        return [to_tensor(fetch(buffer_of(y, backend))) for y in compiled(*map(to_array, xs))]
+
+    return call
 
 
 def empty_results(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return uninitialised tensors of the results' types."""
     device = xs[0].device if xs else "cpu"
-    return [torch.empty(a.shape, dtype=torch_dtype(a, "a kernel"), device=device) for a in closed.out_avals]
+    name = name_of(closed)
+    return [torch.empty(a.shape, dtype=torch_dtype(a, name), device=device) for a in closed.out_avals]
 
 
-# -- eager -------------------------------------------------------------------------------------------------------------
+# -- with derivatives --------------------------------------------------------------------------------------------------
 
 
 def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Call a program with tensors, in a way that PyTorch can differentiate and batch."""
-    if torch._C._functorch.maybe_current_level() is not None or torch.autograd.forward_ad._current_level >= 0:
-        # Under vmap alone no derivative is taken, so a primitive without one can still be batched.
-        levels = torch._C._functorch.get_interpreter_stack() or []
-        batches = all(level.key() == torch._C._functorch.TransformType.Vmap for level in levels)
-        forward = torch.autograd.forward_ad._current_level >= 0
-        nonzeros = tuple([has_derivatives(x) and (x.requires_grad or forward or not batches) for x in xs])
-    elif torch.is_grad_enabled():
+    forward = forward_ad._current_level >= 0
+    if _functorch.maybe_current_level() is None and not forward:
+        if not (torch.is_grad_enabled() and any(x.requires_grad for x in xs)):
+            return run(closed, xs)
         nonzeros = tuple([x.requires_grad for x in xs])
-    else:
-        return run(closed, xs)
-    if not any(nonzeros) and torch._C._functorch.maybe_current_level() is None:
+        return list(PlainCall.apply(closed, nonzeros, *xs))[: len(closed.out_avals)]
+    # Under vmap alone no derivative is taken, so a primitive without one can still be batched.
+    levels = _functorch.get_interpreter_stack() or []
+    batches = all(level.key() == _functorch.TransformType.Vmap for level in levels)
+    nonzeros = tuple([has_derivatives(x) and (x.requires_grad or forward or not batches) for x in xs])
+    if not any(nonzeros) and not levels:
         return run(closed, xs)
     return list(Call.apply(closed, nonzeros, *xs))[: len(closed.out_avals)]
 
 
 class Call(torch.autograd.Function):
-    """A call of a program. The outputs are the results, then residuals."""
+    """A call of a program inside `torch.func` or forward mode. The outputs are the results, then residuals."""
 
     @staticmethod
     def forward(closed: ClosedJaxpr, nonzeros: Flags, *xs: Any) -> Any:
@@ -101,43 +108,25 @@ class Call(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: Any, outputs: Any) -> None:
         """Save the arguments and outputs for the derivatives."""
         closed, nonzeros, *xs = inputs
-        ctx.closed, ctx.nonzeros, ctx.count = closed, nonzeros, len(xs)
-        ctx.save_for_backward(*xs, *outputs)
+        _save(ctx, closed, nonzeros, xs, outputs)
         ctx.save_for_forward(*xs, *outputs)
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*[y for y in outputs if not has_derivatives(y)])
-
-    @staticmethod
-    def _saved(ctx: Any) -> tuple[Any, Any]:
-        return ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
 
     @staticmethod
     def backward(ctx: Any, *cts_out: Any) -> Any:
         """Pull cotangents back; residuals have cotangents only in a derivative of a derivative."""
-        xs, outs = Call._saved(ctx)
-        cts = [ct if has_derivatives(y) else None for ct, y in zip(cts_out, outs, strict=True)]
-        split = linearised(ctx.closed, ctx.nonzeros)
-        count = len(ctx.closed.out_avals)
-        if all(ct is None for ct in cts) or not any(ctx.nonzeros):
-            return (None, None, *[None] * ctx.count)
-        nonzero_cts = [ct for ct in cts if ct is not None]
-        if all(ct is None for ct in cts[count:]):
-            program = gradients(ctx.closed, ctx.nonzeros, tuple([ct is not None for ct in cts[:count]]))
-            cts_in = apply(program, [*residuals_of(split, xs, outs), *nonzero_cts])
-        else:
-            has_ct = tuple([ct is not None for ct in cts])
-            cts_in = apply(recomputed_gradients(split.known, ctx.nonzeros, has_ct), [*xs, *nonzero_cts])
-        return (None, None, *spread_list(ctx.nonzeros, cts_in))
+        xs, outs = _saved(ctx)
+        return None, None, *pull_back(apply, ctx.closed, ctx.nonzeros, xs, outs, cts_out)
 
     @staticmethod
     def jvp(ctx: Any, _closed: Any, _nonzeros: Any, *ts: Any) -> Any:
         """Push tangents forward to the results and residuals."""
-        xs, _ = Call._saved(ctx)
+        xs, _ = _saved(ctx)
         known = linearised(ctx.closed, ctx.nonzeros).known
         nonzeros = tuple([t is not None and has_derivatives(x) for t, x in zip(ts, xs, strict=True)])
         if not any(nonzeros):
             return tuple([None] * len(known.out_avals))
-        residuals = apply_known(known, nonzeros, xs)
+        split = linearised(known, nonzeros)
+        residuals = residuals_of(split, xs, apply(split.known, xs))
         ts_out = apply(tangents(known, nonzeros), [*residuals, *select_list(nonzeros, ts)])
         smooth = [bool(dtypes.is_inexact(a.dtype)) for a in known.out_avals]
         return tuple(spread_list(smooth, ts_out))
@@ -151,85 +140,60 @@ class Call(torch.autograd.Function):
         return outs, tuple([0] * len(outs))
 
 
-def apply_known(closed: ClosedJaxpr, nonzeros: Flags, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the residuals of a program for tangents of some arguments."""
-    split = linearised(closed, nonzeros)
-    return residuals_of(split, xs, apply(split.known, xs))
+class PlainCall(torch.autograd.Function):
+    """A call of a program outside of `torch.func`: `Call` without the binding of arguments that PyTorch adds to it."""
+
+    @staticmethod
+    def forward(ctx: Any, closed: ClosedJaxpr, nonzeros: Flags, *xs: Any) -> Any:
+        """Compute the results and residuals, and save them."""
+        outs = tuple(run(linearised(closed, nonzeros).known, xs))
+        _save(ctx, closed, nonzeros, xs, outs)
+        return outs
+
+    backward = Call.backward
 
 
-# -- compiled ----------------------------------------------------------------------------------------------------------
-
-
-def _call(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    """Call the program of a key."""
-    return run(staged(key, xs), xs)
-
-
-def _fake(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    return empty_results(staged(key, xs), xs)
-
-
-call: Any = torch.library.custom_op("corejax::call", mutates_args=())(_call)
-call.register_fake(_fake)
-
-
-def _setup(ctx: Any, inputs: Any, output: Any) -> None:
-    xs, ctx.key = inputs
-    ctx.save_for_backward(*xs)
+def _save(ctx: Any, closed: ClosedJaxpr, nonzeros: Flags, xs: Sequence[Any], outs: Sequence[Any]) -> None:
+    ctx.closed, ctx.nonzeros, ctx.count = closed, nonzeros, len(xs)
+    ctx.save_for_backward(*xs, *outs)
     ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(*[y for y in outs if not has_derivatives(y)])
 
 
-def _backward(ctx: Any, cts: Sequence[Any]) -> Any:
-    xs = ctx.saved_tensors
-    closed = staged(ctx.key, xs)
-    nonzeros = tuple([has_derivatives(x) for x in xs])
-    smooth = [bool(dtypes.is_inexact(a.dtype)) for a in closed.out_avals]
-    has_ct = tuple([ct is not None and is_smooth for ct, is_smooth in zip(cts, smooth, strict=True)])
-    if not any(has_ct) or not any(nonzeros):
-        return [None] * len(xs), None
-    program = recomputed_gradients(closed, nonzeros, has_ct)
-    cts_in: list[Any] = call([*xs, *select_list(has_ct, cts)], key_of(program))
-    return spread_list(nonzeros, cts_in), None
+def _saved(ctx: Any) -> tuple[list[Any], list[Any]]:
+    """Return the saved arguments and outputs, without the wrappers of transformations that have ended since."""
+    saved = [_functorch.unwrap_if_dead(x) for x in ctx.saved_tensors]
+    return saved[: ctx.count], saved[ctx.count :]
 
 
-call.register_autograd(_backward, setup_context=_setup)
+def pull_back(
+    call: Run, closed: ClosedJaxpr, nonzeros: Flags, xs: Sequence[Any], outs: Sequence[Any], cts: Sequence[Any]
+) -> list[Any]:
+    """Return the arguments' cotangents.
 
+    The residuals are among the outputs, if the forward call has returned them and no derivative of a derivative is
+    taken; otherwise the program computes them again.
 
-def _vmap(info: Any, in_dims: Any, xs: Sequence[torch.Tensor], key: str) -> Any:
-    dims = list(in_dims[0])
-    avals = [aval_of(x, key) for x in xs]
-    inner = tuple(
-        [a if d is None else a.update(shape=a.shape[:d] + a.shape[d + 1 :]) for a, d in zip(avals, dims, strict=True)]
-    )
-    batched, _ = batch_jaxpr(_stages[key](inner), info.batch_size, dims, True)
-    return call(list(xs), key_of(batched)), [0] * len(batched.out_avals)
-
-
-call.register_vmap(_vmap)
-
-
-def call_traced(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    """Call the operator with tensors that PyTorch traces.
-
-    Raises:
-        NotImplementedError: `torch.func` differentiates the call.
+    Args:
+        call: calls a program.
+        closed: the program of the forward call.
+        nonzeros: whether each argument has a cotangent.
+        xs: the arguments.
+        outs: the results, with residuals or without.
+        cts: the cotangents of `outs`; None for zeros.
     """
-    is_tracked = any(torch._C._functorch.is_gradtrackingtensor(x) for x in xs)
-    if is_tracked or torch.autograd.forward_ad._current_level >= 0:
-        raise NotImplementedError(
-            f"to_torch: {key.partition('#')[0]} is a kernel, and torch.func inside torch.compile would take its "
-            "derivative for zero; compile the function that torch.func takes, or use backward()"
-        )
-    return list(torch.ops.corejax.call(list(xs), key))
-
-
-# An operator without kernels: PyTorch replaces it by what the function does, which sees the tensors of `torch.func`.
-_library = torch.library.Library("corejax", "FRAGMENT")
-_library.define("kernel(Tensor[] xs, str key) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag,))
-_library.impl("kernel", call_traced, "CompositeImplicitAutograd")
-_library.impl("kernel", call_traced, "FuncTorchBatchedDecomposition")  # vmap does not use the former
-
-
-def call_compiled(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    """Call the program of a key while PyTorch compiles."""
-    return list(torch.ops.corejax.kernel(list(xs), key))
+    cts = [ct if has_derivatives(y) else None for ct, y in zip(cts, outs, strict=True)]
+    given = [ct for ct in cts if ct is not None]
+    if not given or not any(nonzeros):
+        return [None] * len(xs)
+    split = linearised(closed, nonzeros)
+    count = len(closed.out_avals)
+    with_residuals = len(outs) == len(split.known.out_avals)
+    if with_residuals and all(ct is None for ct in cts[count:]):
+        program = gradients(closed, nonzeros, tuple([ct is not None for ct in cts[:count]]))
+        operands = residuals_of(split, xs, outs)
+    else:
+        has_ct = tuple([ct is not None for ct in cts])
+        program = recomputed_gradients(split.known if with_residuals else closed, nonzeros, has_ct)
+        operands = list(xs)
+    return spread_list(nonzeros, call(program, [*operands, *given]))

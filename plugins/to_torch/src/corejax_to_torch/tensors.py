@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -27,11 +26,17 @@ def aval_of(x: torch.Tensor, name: str) -> ShapedArray:
 
     Raises:
         TypeError: the value is not a tensor, or corejax does not have its dtype.
+        NotImplementedError: the program is exported for symbolic sizes. `torch.compile` compiles it again instead.
     """
     dtype = TO_NUMPY.get(getattr(x, "dtype", None))
     if dtype is None:
         what = f"a tensor of {x.dtype}" if isinstance(x, torch.Tensor) else f"{x!r} of type {type(x).__name__}"
         raise TypeError(f"to_torch: {name}: an argument is {what}; pass tensors of numbers or booleans (Tensor.to)")
+    if torch.compiler.is_exporting() and not all(isinstance(size, int) for size in x.shape):
+        sizes = ", ".join(map(str, x.shape))
+        raise NotImplementedError(
+            f"to_torch: {name}: an argument has the symbolic shape ({sizes}); export it for known sizes, once for each"
+        )
     return ShapedArray(tuple([int(size) for size in x.shape]), dtype)
 
 
@@ -55,50 +60,23 @@ def has_derivatives(x: torch.Tensor) -> bool:
 
 
 def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return a tensor on the CPU as a NumPy array that shares its memory.
+    """Return a tensor on the CPU as a NumPy array in row-major order.
 
-    Raises:
-        NotImplementedError: the tensor is on another device.
+    It shares the tensor's memory unless the tensor is strided, or conjugated or negated lazily.
     """
-    if x.device.type != "cpu":
-        raise NotImplementedError(
-            f"to_torch: a corejax kernel takes tensors on the CPU, got one on {x.device}; move it with Tensor.cpu()"
-        )
-    x = x.detach()
-    if x._is_zerotensor():  # PyTorch's symbolic zero, which has no memory
-        x = x.clone()
-    if x.dtype.is_complex:
-        x = x.resolve_conj()
-    x = x.resolve_neg()
-    if x.dtype == torch.bfloat16:  # Tensor.numpy does not support it
-        array: np.ndarray[Any, Any] = x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    else:
-        array = x.numpy()
+    x = x.contiguous()  # XLA would copy a strided array element by element
+    if x.dtype is torch.bfloat16:  # Tensor.numpy does not support it
+        bits: np.ndarray[Any, Any] = x.detach().view(torch.int16).numpy(force=True)
+        return bits.view(ml_dtypes.bfloat16)
+    array: np.ndarray[Any, Any] = x.numpy(force=True)
     return array
 
 
-class _OwnMemory:
-    """A DLPack exporter of a read-only array as writable memory, which only the resulting tensor will own."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._array = array
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(max_version=(1, 0))
-
-
-def to_tensor(array: Any, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return a result as a tensor that shares its memory, or a copy if the memory belongs to an input."""
-    host = np.asarray(array)
-    is_bfloat16 = host.dtype == ml_dtypes.bfloat16
-    if is_bfloat16:
-        host = host.view(np.int16)
-    tensor = torch.from_dlpack(host if host.flags.writeable else _OwnMemory(host))
-    if is_bfloat16:
-        tensor = tensor.view(torch.bfloat16)
-    if any(tensor.data_ptr() == x.data_ptr() for x in inputs):
-        return tensor.clone()
+def to_tensor(host: np.ndarray[Any, Any]) -> torch.Tensor:
+    """Return an array, which nothing else refers to, as a tensor that shares its memory."""
+    if host.dtype == ml_dtypes.bfloat16:  # NumPy does not export it
+        bits: torch.Tensor = torch.from_dlpack(host.view(np.int16).__dlpack__(max_version=(1, 0)))
+        return bits.view(torch.bfloat16)
+    # This version of the protocol exports memory that NumPy only reads, as XLA's is.
+    tensor: torch.Tensor = torch.from_dlpack(host.__dlpack__(max_version=(1, 0)))
     return tensor

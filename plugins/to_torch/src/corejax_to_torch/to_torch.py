@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
-from corejax_to_torch import composed, kernel
+from corejax_to_torch import composed, kernel, operators
 from corejax_to_torch.tensors import aval_of
 
 _numbers = itertools.count()
@@ -23,7 +23,7 @@ class Bridged:
     Attributes:
         name: the name of the function.
         key: the key of the function for the operators of PyTorch.
-        structure: the result of the function with indices in place of arrays; None before the function is staged.
+        structure: the result of the function with indices in place of arrays, for the types that were staged last.
     """
 
     def __init__(self, fun: Callable[..., Any], name: str) -> None:
@@ -31,8 +31,25 @@ class Bridged:
         self.key = f"{name}#{next(_numbers)}"
         self.structure: Any = None
         self._fun = fun
-        self._staged: dict[Any, ClosedJaxpr] = {}
-        kernel.register(self.key, self.stage)
+        self._staged: dict[Any, tuple[ClosedJaxpr, Any]] = {}
+        self._of_tensors: dict[Any, tuple[ClosedJaxpr, Any]] = {}  # a type of a tensor is quicker than one of corejax
+        operators.register(self.key, self.stage)
+
+    def of_tensors(self, xs: Sequence[torch.Tensor]) -> tuple[ClosedJaxpr, Any]:
+        """Return the program and the structure of its result for the types of tensors, memoised.
+
+        Raises:
+            TypeError: an argument is not a tensor, or corejax does not have its dtype.
+        """
+        try:
+            signature = tuple([(x.dtype, x.shape) for x in xs])
+        except AttributeError:  # `aval_of` says what is not a tensor
+            signature = ()
+        found = self._of_tensors.get(signature)
+        if found is None:
+            closed = self.stage(tuple([aval_of(x, self.name) for x in xs]))
+            found = self._of_tensors[signature] = closed, self.structure
+        return found
 
     def stage(self, avals: tuple[Any, ...]) -> ClosedJaxpr:
         """Return the program for types of arguments, memoised.
@@ -40,15 +57,16 @@ class Bridged:
         Raises:
             NotImplementedError: the program has effects.
         """
-        closed = self._staged.get(avals)
-        if closed is None:
+        found = self._staged.get(avals)
+        if found is None:
             closed = stage_closed(self._flat, avals)
             if closed.effects:
                 effects = ", ".join(sorted(closed.effects))
                 raise NotImplementedError(
                     f"to_torch: {self.name} has effects ({effects}), which PyTorch cannot order; move them out of it"
                 )
-            self._staged[avals] = closed
+            found = self._staged[avals] = closed, self.structure
+        closed, self.structure = found
         return closed
 
     def _flat(self, *xs: Any) -> list[Any]:
@@ -75,15 +93,17 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     bound = functools.partial(fun.bind if isinstance(fun, Primitive) else fun, **params)
     bridged = Bridged(bound, name)
     key = bridged.key
-    operator = kernel.call_compiled if as_kernel else composed.call_compiled
+    operator = operators.call_compiled if as_kernel else composed.call_compiled
     eager = kernel.apply if as_kernel else composed.apply
 
     def in_torch(*xs: Any) -> Any:
         if torch.compiler.is_compiling():
             outs = operator(xs, key)
+            structure = bridged.structure
         else:
-            outs = eager(bridged.stage(tuple([aval_of(x, name) for x in xs])), xs)
-        return _filled(bridged.structure, outs)
+            program, structure = bridged.of_tensors(xs)
+            outs = eager(program, xs)
+        return _filled(structure, outs)
 
     # Dynamo limits the recompilations of each code object, so each function gets its own.
     identifier = "".join(c if c.isalnum() else "_" for c in name)
