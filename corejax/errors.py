@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any
 
 
 class CorejaxError(Exception):
@@ -15,7 +16,7 @@ class MissingRuleError(CorejaxError, NotImplementedError):
     The message names the rule kind, the primitive, its plugin, the user's line, and the rule to write.
     """
 
-    def __init__(self, message: str, *, primitive: object = None, kind: str = "") -> None:
+    def __init__(self, message: str, *, primitive: Any = None, kind: str = "") -> None:
         super().__init__(message)
         self.primitive = primitive
         self.kind = kind

@@ -9,6 +9,7 @@ parameters through `value_and_grad` (as an auxiliary output of the loss) and `la
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,7 +106,7 @@ class State(NamedTuple):
 
 
 @corejax.jit
-def epoch(state: State, images: Array, labels: Array, rate: Array) -> tuple[State, Array]:
+def epoch(state: State, images: Array, labels: Array, rate: float) -> tuple[State, Array]:
     """Train for one epoch with Nesterov momentum, and return the mean loss.
 
     The minibatches have shapes (steps, n, 8, 8, 1) and (steps, n).
@@ -152,19 +153,19 @@ def draw(path: Path, losses: list[float], rates: list[float], counts: np.ndarray
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    figure, (curve, table) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    figure, (curve, table) = plt.subplots(2, 1, figsize=(5, 7.5), layout="constrained", height_ratios=[1, 1.5])
     epochs = np.arange(1, len(losses) + 1)
     curve.semilogy(epochs, losses, "o-", ms=3, label="loss while training (nats)")
     curve.semilogy(epochs, np.maximum(1 - np.array(rates), 1e-3), "s-", ms=3, label="wrong of the test images (share)")
     curve.set(xlabel="epoch")
-    curve.legend(fontsize=8)
+    curve.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1))
     shown = np.where(np.eye(10, dtype=bool), np.nan, counts)
     table.imshow(shown, cmap="Reds", vmin=0, vmax=max(4, np.nanmax(shown)))
     for i, j in np.argwhere(counts > 0):
         table.text(j, i, counts[i, j], ha="center", va="center", color="tab:green" if i == j else "black", fontsize=9)
     table.set(xticks=range(10), yticks=range(10), xlabel="taken for", ylabel="digit")
     table.set_title(f"{np.trace(counts)} of {counts.sum()} test images right")
-    figure.savefig(path, dpi=80)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
@@ -180,7 +181,7 @@ def main(steps: int, batch: int, rate: float, seed: int, output: Path) -> None:
     console = Console()
     begun = time.perf_counter()
     images, labels = load_digits(return_X_y=True)
-    images, labels = (images / 16).astype(np.float32).reshape(-1, 8, 8, 1), labels.astype(np.int32)
+    images, labels = jnp.asarray(images / 16, jnp.float32).reshape(-1, 8, 8, 1), labels.astype(np.int32)
     key, params_key, split_key = random.split(random.key(seed), 3)
     test, train = np.split(np.asarray(random.permutation(split_key, len(labels))), [len(labels) // 5])
 
@@ -190,9 +191,9 @@ def main(steps: int, batch: int, rate: float, seed: int, output: Path) -> None:
     for i in track(range(steps), "learning", console=console):
         order_key, shift_key = random.split(random.fold_in(key, i))
         order = np.asarray(random.permutation(order_key, train))[: len(train) // batch * batch]
-        seen = np.asarray(shifted(shift_key, images[order])).reshape(-1, batch, 8, 8, 1)
-        size = np.float32(0.5 * rate * (1 + np.cos(np.pi * i / steps)))
-        state, value = epoch(state, seen, labels[order].reshape(-1, batch), size)
+        seen = shifted(shift_key, images[order]).reshape(-1, batch, 8, 8, 1)
+        size = 0.5 * rate * (1 + math.cos(math.pi * i / steps))
+        state, value = epoch(state, seen, jnp.asarray(labels[order]).reshape(-1, batch), size)
         losses.append(float(value))
         rates.append(float(np.mean(np.asarray(predict(state, images[test])) == labels[test])))
 

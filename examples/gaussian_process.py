@@ -81,7 +81,7 @@ def predict(params: Params, x: Array, y: Array, at: Array) -> tuple[Array, Array
 
 def load(seed: int, test_share: float = 0.2) -> tuple[Any, ...]:
     """Load standardised measurements and the progression, split for training and testing, and the column names."""
-    data = load_diabetes(scaled=False)
+    data: Any = load_diabetes(scaled=False)
     order = np.random.default_rng(seed).permutation(len(data.target))
     x = (data.data - data.data.mean(0)) / data.data.std(0)
     test, train = np.split(order, [round(test_share * len(order))])
@@ -97,17 +97,17 @@ def draw(path: Path, params: Params, names: list[str], train: Any, test: Any, sc
 
     (x, y), (x_test, y_test), (shift, width) = train, test, scale
     figure, (along, beside, matters) = plt.subplots(
-        1, 3, figsize=(11, 3.6), layout="constrained", width_ratios=[1.25, 1.1, 0.8]
+        3, 1, figsize=(5, 10.5), layout="constrained", height_ratios=[1, 1.2, 0.8]
     )
     bmi = names.index("bmi")
     line = np.linspace(x[:, bmi].min() - 0.5, x[:, bmi].max() + 0.5, 100)
-    at = np.where(np.arange(x.shape[1]) == bmi, line[:, None], 0.0)
+    at = jnp.where(np.arange(x.shape[1]) == bmi, line[:, None], 0.0)
     mean, sd = (np.asarray(v) * width for v in predict(params, x, (y - shift) / width, at))
     along.scatter(x[:, bmi], y, s=7, color="0.6", label="patients")
     along.plot(line, mean + shift, color="tab:blue", label="mean patient otherwise")
     along.fill_between(line, mean + shift - 2 * sd, mean + shift + 2 * sd, alpha=0.2, label="95 % of patients")
     along.set(xlabel="body mass index (standard deviations)", ylabel="progression after a year")
-    along.legend(fontsize=8, loc="upper left")
+    along.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, columnspacing=1)
 
     mean, sd = (np.asarray(v) * width for v in predict(params, x, (y - shift) / width, x_test))
     inside = np.abs(mean + shift - y_test) < 2 * sd
@@ -123,14 +123,14 @@ def draw(path: Path, params: Params, names: list[str], train: Any, test: Any, sc
             label=label,
         )
     beside.axline((150, 150), slope=1, color="0.3", lw=0.8)
-    beside.set(xlabel="predicted, with its band", ylabel="measured", title="patients held out")
-    beside.legend(fontsize=8, loc="upper left")
+    beside.set(xlabel="predicted, with its band", ylabel="measured")
+    beside.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, title="patients held out")
 
     relevance = 1 / np.exp(np.asarray(params["scales"]))
     order = np.argsort(relevance)
     matters.barh([names[i] for i in order], relevance[order], color="tab:blue")
     matters.set(xlabel="1 / length scale", title="what matters")
-    figure.savefig(path, dpi=85)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 

@@ -34,7 +34,7 @@ ERRORS = np.array([15, 10, 16, 11, 9, 11, 10, 18], np.float32)
 # -- the model -----------------------------------------------------------------------------------------------------
 
 Params = dict[str, Array]
-ORIGIN: Params = {"mean": np.zeros((), np.float32), "log_spread": np.zeros((), np.float32), "offsets": 0 * EFFECTS}
+ORIGIN: Params = {"mean": jnp.zeros(()), "log_spread": jnp.zeros(()), "offsets": jnp.zeros(len(EFFECTS))}
 
 
 def effects_of(params: Params) -> Array:
@@ -155,7 +155,7 @@ def draw_picture(path: Path, draws: dict[str, np.ndarray]) -> None:
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    figure, (trace, schools, funnel) = plt.subplots(1, 3, figsize=(11, 3.5), layout="constrained")
+    figure, (trace, schools, funnel) = plt.subplots(3, 1, figsize=(5, 10), layout="constrained")
     for chain in draws["spread"]:
         trace.plot(chain[:200], lw=0.8)
     trace.set(
@@ -170,14 +170,14 @@ def draw_picture(path: Path, draws: dict[str, np.ndarray]) -> None:
     schools.errorbar(EFFECTS, rows - 0.15, xerr=ERRORS, fmt="o", ms=4, color="0.6", label="measured")
     schools.errorbar(effects.mean(0), rows + 0.15, xerr=effects.std(0), fmt="o", ms=4, label="posterior")
     schools.axvline(draws["mean"].mean(), color="tab:blue", lw=0.8, ls=":")
-    schools.set(yticks=rows, yticklabels="ABCDEFGH", xlabel="effect, with one standard deviation", title="schools")
+    schools.set(yticks=rows, yticklabels="ABCDEFGH", xlabel="effect, with one standard deviation")
     schools.invert_yaxis()
-    figure.legend(*schools.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=2)
+    schools.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, title="schools")
 
     some = slice(None, None, 4)
     funnel.scatter(effects[some, 0], draws["spread"].ravel()[some], s=4, lw=0)
     funnel.set(yscale="log", xlabel="effect of school A", ylabel="spread of the schools", title="the funnel")
-    figure.savefig(path, dpi=85)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
@@ -204,7 +204,7 @@ def main(chains: int, steps: int, seed: int, output: Path) -> None:
     table = Table("", "mean", "sd", "R-hat", "effective draws")
     columns = {"mean": draws["mean"], "spread": draws["spread"]}
     columns |= {f"school {name}": x for name, x in zip("ABCDEFGH", np.moveaxis(draws["effects"], -1, 0), strict=True)}
-    found = {name: diagnostics(x) for name, x in columns.items()}
+    found = {name: diagnostics(jnp.asarray(x)) for name, x in columns.items()}
     for name, x in columns.items():
         r_hat, effective = found[name]
         table.add_row(name, f"{x.mean():.2f}", f"{x.std():.2f}", f"{r_hat:.3f}", f"{effective:.0f}")

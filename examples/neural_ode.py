@@ -88,22 +88,23 @@ def draw(path: Path, seen: Any, truth: Any, guess: np.ndarray, field: Any) -> No
     import matplotlib.pyplot as plt
 
     (seen_times, paths), (times, true) = seen, truth
-    figure, (motion, plane) = plt.subplots(1, 2, figsize=(10, 3.7), layout="constrained", width_ratios=[1.4, 1])
+    figure, (motion, plane) = plt.subplots(2, 1, figsize=(5, 7.5), layout="constrained", height_ratios=[1, 1.3])
     motion.plot(times, true[:, 0], color="0.6", lw=3, label="the pendulum")
     motion.plot(times, guess[:, 0], color="tab:blue", label="the network")
     motion.axvspan(seen_times[-1], times[-1], color="tab:orange", alpha=0.12, lw=0)
-    motion.text(seen_times[-1] + 0.1, motion.get_ylim()[0] + 0.1, "longer than anything it saw", fontsize=8)
-    motion.set(xlabel="time (s)", ylabel="angle (rad)", title="from a start that it never saw")
-    motion.legend(fontsize=8, loc="upper right")
+    motion.text(seen_times[-1] + 0.1, motion.get_ylim()[0] + 0.1, "longer than anything it saw", fontsize=9)
+    motion.set(xlabel="time (s)", ylabel="angle (rad)")
+    title = "from a start that it never saw"
+    motion.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, title=title)
 
     angles, velocities, slopes = field
     plane.streamplot(
         angles, velocities, slopes[..., 0], slopes[..., 1], color="tab:blue", linewidth=0.5, density=0.6, arrowsize=0.7
     )
     plane.scatter(*np.moveaxis(paths, -1, 0), s=3, color="tab:red", lw=0, zorder=3, label="observed")
-    plane.set(xlabel="angle (rad)", ylabel="angular velocity (rad/s)", title="the learnt flow", xlim=(-3, 3))
-    plane.legend(fontsize=8, loc="upper right")
-    figure.savefig(path, dpi=85)
+    plane.set(xlabel="angle (rad)", ylabel="angular velocity (rad/s)", xlim=(-3, 3))
+    plane.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), title="the learnt flow")
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
@@ -120,19 +121,20 @@ def main(steps: int, paths: int, noise: float, rate: float, seed: int, output: P
     console = Console()
     begun = time.perf_counter()
     start_key, noise_key, params_key, batch_key = random.split(random.key(seed), 4)
-    times = np.linspace(0, 5, 51, dtype=np.float32)
+    times = jnp.linspace(0, 5, 51)
     starts = random.uniform(start_key, (paths, 2), minval=-1) * np.array([2.2, 1.5], np.float32)
     seen = np.asarray(observe(noise_key, starts, times, noise))
-    pieces = pieces_of(seen, 8)
+    pieces = jnp.asarray(pieces_of(seen, 8))
 
     opt_init, step, get_params = make_step(steps, rate)
     state = opt_init(init_network(params_key, (-1, 2))[1])
+    value = math.inf
     for i in track(range(steps), "learning", console=console):
         chosen = random.randint(random.fold_in(batch_key, i), (64,), 0, len(pieces))
-        state, value = step(i, state, pieces[np.asarray(chosen)], times[:8])
+        state, value = step(i, state, pieces[chosen], times[:8])
 
     params = get_params(state)
-    long, start = np.linspace(0, 10, 201, dtype=np.float32), np.array([2.2, 0.0], np.float32)
+    long, start = jnp.linspace(0, 10, 201), jnp.array([2.2, 0.0])
     true = np.asarray(observe(noise_key, start[None], long, 0.0)[0])
     guess = np.asarray(predict(params, start, long))
     axes = np.linspace(-3, 3, 25, dtype=np.float32), np.linspace(-5, 5, 25, dtype=np.float32)

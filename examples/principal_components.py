@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -97,7 +98,7 @@ def influence(images: Array, counts: tuple[int, ...]) -> Array:
     return jnp.sqrt(jnp.mean(corejax.jacrev(shares)(images) ** 2, axis=1))
 
 
-def load(seed: int, test_share: float = 0.2) -> tuple[np.ndarray, ...]:
+def load(seed: int, test_share: float = 0.2) -> tuple[Array, Array, np.ndarray]:
     """Load training images of shape (10, n, pixels), the same number of each digit, and test images with labels."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32)
@@ -105,19 +106,21 @@ def load(seed: int, test_share: float = 0.2) -> tuple[np.ndarray, ...]:
     test, train = np.split(order, [round(test_share * len(order))])
     of_digit = [train[labels[train] == digit] for digit in range(10)]
     fewest = min(len(chosen) for chosen in of_digit)
-    return np.stack([images[chosen[:fewest]] for chosen in of_digit]), images[test], labels[test]
+    by_class = jnp.stack([images[chosen[:fewest]] for chosen in of_digit])
+    return by_class, jnp.asarray(images[test]), labels[test]
 
 
-def draw(path: Path, components: Components, by_class: np.ndarray, moving: np.ndarray) -> None:
+def draw(path: Path, components: Components, by_class: Array, moving: Array) -> None:
     """Plot the map, the components, reconstructions from several numbers of components, and relevant pixels."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=(10.5, 4.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.25])
-    axes = left.subplots()
+    figure = plt.figure(figsize=(5, 7.5), layout="constrained")
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1])
+    upper, lower = halves
+    axes = upper.subplots()
     for digit, images in enumerate(by_class):
         x, y = np.asarray(encode(components, images, 2)).T
         axes.scatter(x, y, s=5, lw=0, color=f"C{digit}")
@@ -133,8 +136,10 @@ def draw(path: Path, components: Components, by_class: np.ndarray, moving: np.nd
         )
     axes.set(xlabel="first component", ylabel="second", title="a map of the digits")
 
-    cells = right.subplots(4, len(COUNTS) + 2)
-    rows = [("components", ["mean", *"12345"], [components.mean, *components.directions[:5]])]
+    cells = lower.subplots(4, len(COUNTS) + 2)
+    rows: list[tuple[str, Sequence[object], Any]] = [
+        ("components", ["mean", *"12345"], [components.mean, *components.directions[:5]])
+    ]
     for digit in (3, 5):
         image = by_class[digit, 0]
         made = [decode(components, encode(components, image[None], n))[0] for n in COUNTS]
@@ -145,11 +150,11 @@ def draw(path: Path, components: Components, by_class: np.ndarray, moving: np.nd
     for line, (name, titles, images) in zip(cells, rows, strict=True):
         line[0].text(0.9, 0.5, name, fontsize=8, ha="right", va="center", transform=line[0].transAxes)
         for cell, title, image in zip(line[-len(titles) :], titles, images, strict=True):
-            image = np.asarray(image).reshape(SIDE, SIDE)
-            limit = np.abs(image).max()
-            cell.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit)
+            pixels = np.asarray(image).reshape(SIDE, SIDE)
+            limit = np.abs(pixels).max()
+            cell.imshow(pixels, cmap="RdBu_r", vmin=-limit, vmax=limit)
             cell.set_title(title, fontsize=8)
-    figure.savefig(path, dpi=75)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
@@ -175,7 +180,7 @@ def main(count: int, seed: int, output: Path) -> None:
     quick = randomized(random.key(seed), images, count)
     lost = 1 - np.sum(np.asarray(quick.variances)) / np.sum(np.asarray(components.variances)[:count])
     right = np.mean(np.asarray(classify(by_class, test_images, count)) == test_labels)
-    draw(output, components, by_class, np.asarray(influence(images, COUNTS)))
+    draw(output, components, by_class, influence(images, COUNTS))
     console.print(
         f"{count} of {len(shares)} components have {shares[count - 1]:.0%} of the variance; a random sketch of "
         f"{count + 8} vectors loses {lost:.1e} of that"

@@ -196,6 +196,8 @@ def measured(compiled: Any) -> Costs:
     over_model, over_data = found.of("all-reduce", "model"), found.of("all-reduce", "data")
     if len(over_model) + len(over_data) != len(found):
         raise AssertionError(f"there are other collectives:\n{found}")
+    if over_model.times is None or over_model.nbytes is None or over_data.nbytes is None:
+        raise AssertionError(f"there are collectives in loops of unknown length:\n{found}")
     return Costs(
         over_model.times, over_model.nbytes, over_data.nbytes, memory.alias_size_in_bytes, memory.temp_size_in_bytes
     )
@@ -266,10 +268,10 @@ def draw(path: Path, state: Params, texts: Array, alone: list[float], shared: li
     blocks = corejax.tree.map(lambda x: x[0], state["params"]["blocks"])
     count = len(texts.sharding.device_set)
     figure, panels = plt.subplot_mosaic(
-        [["texts", "letters", "attention", "loss"], ["joined", "wide", "narrow", "loss"]],
-        figsize=(10, 3.8),
+        [["texts", "letters", "attention"], ["joined", "wide", "narrow"], ["loss", "loss", "loss"]],
+        figsize=(5, 6),
         layout="constrained",
-        width_ratios=[1, 1, 1, 1.2],
+        height_ratios=[1, 1, 1.5],
     )
     draw_parts(panels["texts"], "texts", texts)
     draw_parts(panels["letters"], "letters", state["params"]["letters"])
@@ -281,9 +283,9 @@ def draw(path: Path, state: Params, texts: Array, alone: list[float], shared: li
     curve.plot(alone, color="0.3", lw=1, label="one device")
     curve.plot(shared, "o", ms=3, color="tab:orange", label=f"{count} devices")
     curve.set(xlabel="step", ylim=(0, None))
-    curve.set_title("surprise per character (bits)", fontsize=9)
-    curve.legend(fontsize=8, loc="lower left")
-    figure.savefig(path, dpi=85)
+    curve.set_ylabel("surprise per character (bits)")
+    curve.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 

@@ -138,25 +138,25 @@ def draw(path: Path, losses: np.ndarray, simple: float, sample: str) -> None:
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    figure, (curve, page) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", width_ratios=[1, 1.15])
+    figure, (curve, page) = plt.subplots(2, 1, figsize=(5, 6.5), layout="constrained", height_ratios=[1.2, 1])
     curve.plot(losses, lw=0.5, alpha=0.4, color="tab:blue")
     window = max(1, len(losses) // 25)
     curve.plot(np.arange(window - 1, len(losses)), np.convolve(losses, np.ones(window) / window, "valid"), lw=2)
     curve.axhline(simple, color="0.4", ls=":", lw=1)
-    curve.text(len(losses), simple, "frequencies of characters alone", ha="right", va="bottom", fontsize=8, color="0.4")
+    curve.text(len(losses), simple, "frequencies of characters alone", ha="right", va="bottom", fontsize=9, color="0.4")
     curve.set(xlabel="step", ylabel="surprise per character (bits)", ylim=(0, None))
     page.set_axis_off()
     page.set_title("what it writes", fontsize=10)
     page.text(
         0,
         1,
-        textwrap.fill(" ".join(sample.split()), 60),
+        textwrap.fill(" ".join(sample.split()), 56),
         family="monospace",
         fontsize=9,
         va="top",
         transform=page.transAxes,
     )
-    figure.savefig(path, dpi=85)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
@@ -183,7 +183,7 @@ def main(steps: int, batch: int, length: int, rate: float, seed: int, output: Pa
         state, value = step(i, state, random.fold_in(key, i), text, batch, length)
         losses.append(float(value))
 
-    written = write(get_params(state), write_key, text[400 : 400 + length], 700)
+    written = write(get_params(state), write_key, jnp.asarray(text[400 : 400 + length]), 700)
     sample = "".join(alphabet[i] for i in np.asarray(written))
     shares = np.bincount(text) / len(text)
     simple = -np.sum(shares * np.log2(shares))

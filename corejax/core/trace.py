@@ -57,7 +57,7 @@ class Trace:
     interpreter: ClassVar[str] = ""
 
     def __init__(self, parent: Trace | None, debug: Any = None) -> None:
-        self.parent = parent
+        self.parent: Trace = parent  # type: ignore[assignment]  # only a staging trace has None, and never reads it
         self.alive = True
         self.debug = debug
 

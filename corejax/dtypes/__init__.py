@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from corejax.base.plugin_access import plugin_access, required
-from corejax.base.texts import no_such_name
+from corejax.base.texts import did_you_mean, no_such_name
 from corejax.messages import source_info
 from corejax.settings.config import config
 
@@ -124,7 +124,7 @@ def dtype(x: object) -> DType:
         try:
             named = np.dtype(x)
         except TypeError:
-            hint = f"; did you mean {from_short_name(x).name!r}?" if x in FROM_SHORT_NAMES else ""
+            hint = did_you_mean(from_short_name(x).name if x in FROM_SHORT_NAMES else x, map(str, KINDS))
             raise TypeError(f"{x!r} does not name a dtype{hint}") from None
         return _supported(named, x)
     d = x if isinstance(x, np.dtype) else getattr(x, "dtype", None)

@@ -92,7 +92,7 @@ class BatchTrace(Trace):
         """Run the vmap rule one level down; if no operand is mapped, let the parent interpret the primitive."""
         vals, dims, is_mapped = self.unzip(args)
         if not is_mapped and not self.is_named_by(primitive, params):
-            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]  # has a parent
+            return self.parent.process_primitive(primitive, args, params)
         run_rule = self.replay_rule if self.replay and state.rule_axis is None else self.run_rule
         results = run_rule(primitive, args, vals, dims, params)
         return [x if dim is None else BatchTracer(self, x, dim, aval) for x, dim, aval in results]

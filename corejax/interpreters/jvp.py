@@ -84,7 +84,7 @@ class JVPTrace(Trace):
         """Run the JVP rule one level down; if all tangents are zero, let the parent interpret the primitive."""
         primals, tangents, has_tangent = self.unzip(args)
         if not has_tangent:
-            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]  # has a parent
+            return self.parent.process_primitive(primitive, args, params)
         run_rule = self.replay_rule if self.replay else self.run_rule
         outs, tangents_out = run_rule(primitive, primals, tangents, params)
         return [x if t is None else JVPTracer(self, x, t) for x, t in zip(outs, tangents_out, strict=True)]

@@ -75,7 +75,7 @@ class PartialEvalTrace(Trace):
             if type(x) is PartialEvalTracer and x._trace is self:
                 break
         else:
-            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]  # has a parent
+            return self.parent.process_primitive(primitive, args, params)
         rule = partial_eval_rules.table.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)

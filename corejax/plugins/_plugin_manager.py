@@ -166,7 +166,7 @@ class PluginManager:
             late = any(r.comes_from(home) for r in self.installed_since())
             return f"the plugin distribution {f'{home}, which {LATE}' if late else how_to_install(home or '')}"
         if record.status == "off":
-            return f"plugin {record.title}, which is switched off by {self.selection.setting}"
+            return f"plugin {record.title}, which is switched off by {self.selection.setting} (unset that to use it)"
         if record.fault is not None:
             return f"plugin {record.title}, which failed; to see why: corejax plugins"
         return f"{home}, but the installed plugin {record.title} {lacks}"
@@ -175,9 +175,8 @@ class PluginManager:
         """Describe the plugin that has a missing primitive, which came from `distribution` if that is known."""
         prefix = name.partition(".")[0] if "." in name else None
         home = distribution or homes("primitives").get(name)
-        missing = "is the plugin that has it installed"
         advice = f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?"
-        return self._describe_owner("primitives", name, home, prefix) or missing + advice
+        return self._describe_owner("primitives", name, home, prefix) or f"is the plugin that has it installed{advice}"
 
     def whose_method(self, name: str) -> str:
         """Describe the plugin that has a missing array method, as the end of a sentence; "" if it is not known."""

@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.datasets import load_digits
 
+from corejax import Array
+
 
 class Split(NamedTuple):
     """Images, float32 of shape `(n, 64)` with values from 0 to 1, and their labels, int32 of shape `(n,)`."""
 
-    images: np.ndarray
-    labels: np.ndarray
+    images: np.ndarray | Array
+    labels: np.ndarray | Array
 
 
 def load(test_share: float = 0.2, seed: int = 0) -> tuple[Split, Split]:

@@ -9,11 +9,12 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 RIGHT, WRONG = "#1a7f37", "#cf222e"
 
 
-def save(path: Path, images: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, columns: int = 8) -> None:
+def save(path: Path, images: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, columns: int = 5) -> None:
     """Draw every misclassified image, then the images with the least confident predictions.
 
     Args:
@@ -27,7 +28,8 @@ def save(path: Path, images: np.ndarray, labels: np.ndarray, probabilities: np.n
     confidence = probabilities.max(axis=1)
     order = np.lexsort((confidence, guesses == labels))  # wrong ones first, then by confidence
     rows = 4
-    figure, axes = plt.subplots(rows, columns, figsize=(1.25 * columns, 1.55 * rows), layout="constrained")
+    layout = ConstrainedLayoutEngine(h_pad=0.08)
+    figure, axes = plt.subplots(rows, columns, figsize=(1.05 * columns, 1.45 * rows), layout=layout)
     for axis, i in zip(axes.flat, order, strict=False):
         right = guesses[i] == labels[i]
         title = f"{guesses[i]}" if right else f"{guesses[i]}, is {labels[i]}"
@@ -38,10 +40,9 @@ def save(path: Path, images: np.ndarray, labels: np.ndarray, probabilities: np.n
         axis.set(xticks=[], yticks=[])
         for spine in axis.spines.values():
             spine.set_edgecolor("#d0d7de")
-    figure.get_layout_engine().set(h_pad=0.08)
     wrong = int((guesses != labels).sum())
     figure.suptitle(
-        f"{len(labels) - wrong} of {len(labels)} test images right; the {wrong} wrong ones, then the least sure"
+        f"{len(labels) - wrong} of {len(labels)} test images right;\nthe {wrong} wrong ones, then the least sure"
     )
     figure.savefig(path, dpi=130)
     plt.close(figure)

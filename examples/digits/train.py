@@ -57,6 +57,7 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
     rng = np.random.default_rng(options.seed)
     params = model.init(rng)
     state = model.adam_init(params)
+    mesh = None
     if corejax.device_count() > 1:
         mesh = corejax.make_mesh((corejax.device_count(),), ("data",))
         params, state = corejax.device_put((params, state), corejax.NamedSharding(mesh, corejax.P()))
@@ -77,7 +78,7 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
         for i in range(learnt["epochs"], options.epochs):
             rate = options.rate * 0.5 * (1 + np.cos(np.pi * i / options.epochs))  # from full speed to rest
             batches = data.minibatches(train, options.batch, rng)
-            if corejax.device_count() > 1:
+            if mesh is not None:
                 batches = shared_out(batches, mesh)
             params, state, report = model.epoch(
                 params, state, batches.images, batches.labels, np.float32(rate), np.float32(options.limit)
@@ -137,7 +138,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     import picture  # matplotlib takes a moment to import, so not before the results
 
-    picture.save(options.picture, test.images, test.labels, np.asarray(model.probabilities(params, test.images)))
+    images, labels = np.asarray(test.images), np.asarray(test.labels)
+    picture.save(options.picture, images, labels, np.asarray(model.probabilities(params, images)))
     console.print(f"predictions drawn to {options.picture}")
     if reached <= GOAL:
         console.print(f"[red]that is not above {GOAL:.0%}[/red]")

@@ -56,7 +56,7 @@ for program in ("lax.scan", "from corejax.lax import cond"):
     for line, name in zip(lines, ("scan", "cond"), strict=True):
         assert f"module 'corejax.lax' has no attribute '{name}'; it comes with plugin 'control_flow' " in line
         assert "(corejax-control-flow " in line
-        assert line.endswith("which is switched off by COREJAX_PLUGINS=-control_flow")
+        assert line.endswith("which is switched off by COREJAX_PLUGINS=-control_flow (unset that to use it)")
 
 
 def test_what_a_later_release_will_have() -> None:

@@ -131,3 +131,10 @@ def test_settings_that_come_back_have_their_programs() -> None:
         with corejax.config.override(default_dtype_bits=64):
             assert jnp.linspace(0, 1, 3).dtype == np.float64
         assert jnp.linspace(0, 1, 3).dtype == np.float32
+
+
+def test_a_misspelt_keyword_argument_gets_a_suggestion() -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'keep_dims'. .id you mean 'keepdims'"):
+        jnp.mean(jnp.ones(3), keep_dims=True)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'colour'$"):
+        jnp.mean(jnp.ones(3), colour=True)

@@ -44,6 +44,7 @@ def test_dtype_of_anything():
         (None, "NoneType"),
         (object(), "neither names a dtype nor has one"),
         ("f32", "did you mean 'float32'"),
+        ("flaot32", "did you mean 'float32'"),
         ("nonsense", "does not name a dtype"),
         (np.dtype("O"), "not supported"),
         (np.array(["a"]), "not supported"),

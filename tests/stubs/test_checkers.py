@@ -1,11 +1,14 @@
-"""What mypy, pyright and jedi make of the stubs: the programs of README and the pages, mistakes, completions."""
+"""What mypy, pyright and jedi make of the stubs: programs, README and pages, examples, mistakes, completions."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,8 +18,9 @@ pytest.importorskip("mypy")  # which `make test` has, with the versions that the
 ROOT = Path(__file__).resolve().parents[2]
 MISTAKES = Path(__file__).with_name("mistakes.py")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Pages for authors: their blocks are files of a package, or reach for what may be None.
-ELSEWHERE = {"publishing", "hooks", "first-primitive", "new-transformation"}
+FILE = re.compile(r"# (at the end of )?src/(\S+)\n")  # the first line of a block that is a file of a package
+# Programs as users write them, and the examples.
+PROGRAMS = ("tests/stubs/programs/*.py", "examples/*.py", "examples/digits/*.py")
 # Errors that say nothing of the stubs: NumPy's and scikit-learn's types, and names that a page defines again.
 KNOWN = (
     "docs_how_to_several_devices.py",
@@ -28,6 +32,11 @@ KNOWN = (
     '"floating"',
     "_ConvertibleToFloat",
     "ndarray[",
+    "[import-untyped]",
+    # Names of a plugin that docs/hooks.md registers at run time; its author would write stubs.
+    '"cube"',
+    '"cubed"',
+    '"acme"',
 )
 # The blocks of a page are joined, where names are defined again and printed.
 SETTINGS = """
@@ -39,21 +48,52 @@ MYPY = ["-m", "mypy", "--config-file=", "--no-error-summary", "--hide-error-cont
 
 
 def programs(directory: Path) -> list[Path]:
-    """Write a file for each page, with its Python blocks one after the other."""
+    """Collect the files to check: programs, examples, a file for each page, and the packages of authors' pages.
+
+    Pyright and mypy find the packages in `src`.
+    """
+    for path in (path for pattern in PROGRAMS for path in ROOT.glob(pattern)):
+        shutil.copy(path, directory)
+    packages = directory / "src"
+    new_plugin(packages)
+    for source in ROOT.glob("examples/plugins/*/src"):
+        shutil.copytree(source, packages, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.egg-info"))
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for page in pages:
-        blocks = BLOCK.findall(page.read_text())
-        if blocks and page.stem not in ELSEWHERE:
+        blocks = []
+        for block in BLOCK.findall(page.read_text()):
+            if match := FILE.match(block):
+                add_file(packages / match[2], block, append=bool(match[1]))
+            else:
+                blocks.append(block)
+        if blocks:
             name = "_".join(page.relative_to(ROOT).with_suffix("").parts).replace("-", "_")
             (directory / f"{name}.py").write_text("\n".join([SETTINGS, *blocks]))
-    return sorted(directory.glob("*.py"))
+    # Modules that the pages name: docs/first-primitive.md packs its blocks, docs/hooks.md writes a file.
+    for module in ("acme_corejax/__init__.py", "acme_corejax/special.py", "acme_api.py"):
+        add_file(packages / module, "")
+    return [*sorted(directory.glob("*.py")), *sorted(packages.rglob("*.py"))]
 
 
-def mypy(paths: list[Path]) -> list[str]:
+def new_plugin(packages: Path) -> None:
+    """Write the package that docs/publishing.md starts from."""
+    command = [sys.executable, "-m", "corejax.cli", "new-plugin", "acme", "--author", "A. Author <author@example.org>"]
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(command, cwd=directory, check=True, capture_output=True)
+        shutil.copytree(Path(directory) / "corejax-acme" / "src", packages)
+
+
+def add_file(path: Path, text: str, append: bool = False) -> None:
+    """Write a file of a package, or append to it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(path.read_text() + text if append else text)
+
+
+def mypy(paths: list[Path], packages: Path) -> list[str]:
     """Errors of mypy, a line each."""
-    cache = ROOT / ".mypy_cache" / "stubs"
+    command = [sys.executable, *MYPY, f"--cache-dir={ROOT / '.mypy_cache' / 'stubs'}", *map(str, paths)]
     done = subprocess.run(
-        [sys.executable, *MYPY, f"--cache-dir={cache}", *map(str, paths)], capture_output=True, text=True, cwd=ROOT
+        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "MYPYPATH": str(packages)}
     )
     assert not done.stderr, done.stderr
     return [line for line in done.stdout.splitlines() if ": error: " in line]
@@ -78,7 +118,7 @@ def check(errors: list[str]) -> None:
 
 
 def test_mypy(tmp_path: Path) -> None:
-    check(mypy([*programs(tmp_path), MISTAKES]))
+    check(mypy([*programs(tmp_path), MISTAKES], tmp_path / "src"))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyright") is None, reason="`make types` installs pyright")
@@ -118,3 +158,9 @@ def test_jedi_completes(prefix: str, wanted: str) -> None:
         "from corejax.scipy import special, stats\n"
     )
     assert wanted in {found.name for found in jedi.Script(imports + prefix).complete()}
+
+
+@pytest.mark.parametrize("path", sorted(MISTAKES.parent.glob("programs/*.py")), ids=lambda path: path.stem)
+def test_programs_run(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout, done.stderr

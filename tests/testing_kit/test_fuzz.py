@@ -198,6 +198,7 @@ def test_json() -> None:
     described = json.loads(done.output)
     assert (described["programs"], described["failures"], described["relations"]) == (4, [], {"text": 4})
     assert described["primitives"]["sin"] > 0
+    assert (described["format"], described["version"]) == ("corejax-fuzz", 1)
 
 
 @pytest.mark.parametrize(

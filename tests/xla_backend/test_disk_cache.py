@@ -359,6 +359,7 @@ def test_the_command_lists_functions(cache: Path) -> None:
     assert re.search(r"1 +[\d.]+ +2  \d{4}-\d\d-\d\d \d\d:\d\d  polynomial$", text, re.MULTILINE), text
     found = json.loads(invoke(cache_command, ["--json"]).output)
     assert {f["function"]: f["hits"] for f in found["functions"]} == {"polynomial": 2, "loss": 0}
+    assert (found["format"], found["version"]) == ("corejax-cache", 1)
     assert "0 programs" in invoke(cache_command, ["--clear"]).output
     assert not files_in(cache)
     with corejax.config.override(compilation_cache=False):

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -36,7 +38,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.devices import checks_values, is_spread
-from corejax.extend.messages import observe
+from corejax.extend.messages import did_you_mean, observe
 from corejax.extend.programs import keep_all
 from corejax.extend.speed import bottom, quiet, run_quietly, source_info, state
 from corejax_eager import codegen, large
@@ -92,10 +94,24 @@ def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
                 return fun(*args, **kwargs)
         if entry is False:
             return fun(*args, **kwargs)
-        return remembered.call_uncached(args, kwargs, arrays, exact, entry is None)
+        try:
+            return remembered.call_uncached(args, kwargs, arrays, exact, entry is None)
+        except TypeError as error:
+            _suggest_argument(error, fun, kwargs)
+            raise
 
     wrapped: Any = call
     return wrapped  # type: ignore[no-any-return]  # a function of any arguments has every signature
+
+
+def _suggest_argument(error: TypeError, fun: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+    """Append a close name to Python's error for a keyword argument that `fun` lacks, as Python 3.13 does."""
+    match = re.search(r"\(\) got an unexpected keyword argument '(\w+)'$", str(error))
+    if match is None or match[1] not in kwargs:
+        return
+    known = inspect.signature(fun).parameters
+    if match[1] not in known:
+        error.args = (f"{error}{did_you_mean(match[1], known)}",)
 
 
 class _Remembered:

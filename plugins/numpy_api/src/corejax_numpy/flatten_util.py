@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from corejax.extend import as_array, dtypes, get_aval, tree
+from corejax.extend import Array, as_array, dtypes, get_aval, tree
 from corejax_lax_basic import lax
 
 __all__ = ["ravel_pytree"]
 
+Tree = TypeVar("Tree")
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+
+def ravel_pytree(pytree: Tree) -> tuple[Array, Callable[[Any], Tree]]:
     """Flatten a pytree of arrays into one vector; return it and the inverse function.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -65,9 +64,10 @@ def verify(
     load_everything()
     known = all_checks()
     if list_checks:
+        width = max(map(len, [*known, manifests.NAME])) + 2
         for check in known.values():
-            say(f"{check.name:<14}{check.doc}")
-        click.echo(f"{manifests.NAME:<14}{manifests.DOC}")
+            say(f"{check.name:<{width}}{check.doc}")
+        click.echo(f"{manifests.NAME:<{width}}{manifests.DOC}")
         return
     for name in checks:
         if name not in known and name != manifests.NAME:
@@ -110,9 +110,10 @@ def _set_devices(count: int) -> None:
 
 
 def _no_check(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the checks are {', '.join(known)}"
-    return f"there is no check named {name!r}; {hint}"
+    from corejax.extend.messages import did_you_mean
+
+    hint = did_you_mean(name, known) or f"; the checks are {', '.join(known)}"
+    return f"there is no check named {name!r}{hint}"
 
 
 def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_required: bool) -> tuple[list[Any], bool]:

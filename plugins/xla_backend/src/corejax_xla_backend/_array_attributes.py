@@ -75,7 +75,7 @@ def _addressable_data(self: Any, index: int) -> Array:
     Raises:
         IndexError: `index` is not below the number of parts.
     """
-    data = _addressable_shards(_check_concrete("addressable_data", self))[index].data
+    data: Array | None = _addressable_shards(_check_concrete("addressable_data", self))[index].data
     assert data is not None  # only parts of other processes have no data
     return data
 

@@ -12,6 +12,8 @@ import click
 from corejax.extend import config
 from corejax.extend.messages import shown
 
+JSON_VERSION = 1
+
 
 @click.command("cache")
 @click.option("--clear", is_flag=True, help="Remove all programs.")
@@ -42,7 +44,8 @@ def cache(clear: bool, as_json: bool) -> None:
     rows = _by_function(entries)
     if as_json:
         functions = [dict(zip(("function", "programs", "bytes", "hits", "used"), row, strict=True)) for row in rows]
-        click.echo(json.dumps({"directory": directory, "bytes": nbytes, "limit": limit, "functions": functions}))
+        content = {"directory": directory, "bytes": nbytes, "limit": limit, "functions": functions}
+        click.echo(json.dumps({"format": "corejax-cache", "version": JSON_VERSION, **content}))
         return
     if files is None:
         click.echo("The cache of compiled programs is off (compilation_cache, compilation_cache_dir).")

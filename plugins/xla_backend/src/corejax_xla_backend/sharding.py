@@ -475,7 +475,7 @@ class Shard:
     def __init__(self, device: Device, index: Index, data: Array | None, replica_id: int = 0) -> None:
         self.device = device
         self.index = index
-        self.data = data
+        self.data: Any = data  # not `Array | None`: few programs have shards of other processes
         self.replica_id = replica_id
 
     def __repr__(self) -> str:

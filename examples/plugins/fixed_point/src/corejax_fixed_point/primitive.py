@@ -84,7 +84,7 @@ def step_program(
 
         xs, news = args[num_params:], inline_closed(jaxpr, args)
         sizes = [size(new) for new in news]
-        overall = functools.reduce(jnp.maximum, sizes, 0)
+        overall: Any = functools.reduce(jnp.maximum, sizes) if sizes else 0
         moving: Any = np.zeros((), np.bool_)
         for x, new, own in zip(xs, news, sizes, strict=True):
             # The comparison is False for NaN, which further iterations do not change.
@@ -112,7 +112,7 @@ def gave_up_program(step: ClosedJaxpr) -> ClosedJaxpr:
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, num_params: int, max_steps: int, **settings: Any) -> list[Any]:
     """Iterate in a Python loop over NumPy arrays."""
     step = step_program(jaxpr, num_params=num_params, max_steps=max_steps, **settings)
-    params, xs = arrays[:num_params], arrays[num_params:]
+    params, xs, moving = arrays[:num_params], list(arrays[num_params:]), np.True_
     for _ in range(max_steps):
         *xs, moving = eval_jaxpr_on_host(step, [*params, *xs])
         if not moving.any():

@@ -115,7 +115,7 @@ class IntervalTrace(Trace):
 
     def __init__(self, parent: Trace, rounding: Rounding, debug: Any = None) -> None:
         super().__init__(parent, debug)
-        self.rounding = rounding
+        self.rounding: Rounding = rounding
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the interval rule in the parent trace, or the primitive itself if no operand is an interval."""

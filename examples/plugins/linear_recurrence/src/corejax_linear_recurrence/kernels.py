@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+_kernel: Any
 try:
-    from corejax_linear_recurrence import _kernel  # type: ignore[attr-defined]
+    from corejax_linear_recurrence import _kernel  # type: ignore[attr-defined, no-redef]
 except ImportError:  # built without a compiler, or run from the sources
     _kernel = None
 

@@ -18,10 +18,11 @@ from corejax.extend import (
     bottom_trace,
     set_current_trace,
 )
+from corejax.extend.devices import Device
 from corejax_numpy_backend.program import Program, program_of
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class NumpyDevice:
     """The host CPU as a device.
 
@@ -94,7 +95,7 @@ class NumpyBackend(Backend):
             raise BackendError(f"backend 'numpy' has no platform {platform!r}, only 'cpu'")
         return [_DEVICE]
 
-    def put(self, value: Any, aval: ShapedArray, device: NumpyDevice | None = None) -> Buffer:
+    def put(self, value: Any, aval: ShapedArray, device: Device | None = None) -> Buffer:
         """Wrap the value without a copy, because it is read-only."""
         return value if isinstance(value, Buffer) else Buffer(value)
 
@@ -106,7 +107,9 @@ class NumpyBackend(Backend):
         """Return the single device."""
         return _DEVICE
 
-    def compile(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> NumpyExecutable:
+    def compile(
+        self, closed: ClosedJaxpr, *, name: str, platform: str | None = None, **options: Any
+    ) -> NumpyExecutable:
         """Look up all rules now, so that a missing rule raises before anything runs."""
         return NumpyExecutable(program_of(closed))
 

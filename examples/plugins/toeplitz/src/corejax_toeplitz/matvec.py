@@ -29,7 +29,7 @@ from corejax.extend import (
 
 def fft_length(diagonals: ShapedArray) -> int:
     """Return the length of the transforms; wrapping around does not affect the part of the result that is used."""
-    return scipy.fft.next_fast_len(diagonals.shape[-1], real=True)
+    return int(scipy.fft.next_fast_len(diagonals.shape[-1], real=True) or 0)
 
 
 def _impl(d: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -38,6 +38,8 @@ def _impl(d: np.ndarray, x: np.ndarray) -> np.ndarray:
         return _impl(d.astype(np.float32), x.astype(np.float32)).astype(d.dtype)
     size, m = d.shape[-1], x.shape[-1]
     length = fft_length(ShapedArray(d.shape, d.dtype))
+    forward: Any
+    back: Any
     forward, back = (scipy.fft.fft, scipy.fft.ifft) if d.dtype.kind == "c" else (scipy.fft.rfft, scipy.fft.irfft)
     return back(forward(d, length) * forward(x, length), length)[..., m - 1 : size]
 

@@ -190,7 +190,7 @@ def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
     if type(trace) is BatchTrace:
         vals, dims = unboxed(trace, leaves)
         inner = call.batched(trace, dims)
-        with set_current_trace(trace.parent):  # type: ignore[arg-type]  # only the lowest trace has no parent
+        with set_current_trace(trace.parent):
             outs = bind_call(inner, vals)
         return boxed(trace, outs, inner.dims_out)
     if trace is not bottom_trace():

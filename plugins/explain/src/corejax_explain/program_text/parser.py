@@ -19,13 +19,12 @@ brackets), typed scalars, programs, and `Name.MEMBER` or `Name(field=value)` of 
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, find_primitive, primitives
-from corejax.extend.messages import CorejaxError, JaxprTypeError
+from corejax.extend.messages import CorejaxError, JaxprTypeError, did_you_mean
 from corejax.extend.printing import BARE_PRIMITIVE, RESERVED, plugin_access
 from corejax.extend.programs import Literal, check_jaxpr
 from corejax_explain.program_text.reader import NAME, SCALAR, STRING, TypeText, ValueReader
@@ -222,9 +221,9 @@ class _Parser(ValueReader):
         notes = "".join(f"\n  note: {problem}" for problem in plugin_access().problems("primitives"))
         home = next((m for m in _REQUIRES.finditer(self.text) if name in _names(m["primitives"])), None)
         if home is None:
-            close = [repr(other) for other in difflib.get_close_matches(name, primitives, 3, cutoff=0.75)]
             advice = plugin_access().whose_primitive(name)
-            advice = f"did you mean {' or '.join(close)}?" if close and advice.endswith("?") else advice
+            if advice.endswith("?"):
+                advice = did_you_mean(name, primitives).removeprefix("; ") or advice
         else:
             version = "" if home["version"] == "?" else f"=={home['version']}"
             advice = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, as_array, deflinear, dtypes, move_batch_axis
+from corejax.extend import ShapedArray, as_array, deflinear, dtypes, jvp_rules, move_batch_axis, nondifferentiable
 from corejax.extend.transforms import axis_size_of, collective_rules
 from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
@@ -142,6 +142,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 ppermute_p = define("ppermute", lambda x, *, axis_name, perm: x)
 axis_index_p = define("axis_index", lambda *, axis_name: ShapedArray((), np.dtype(np.int32)))
+jvp_rules.register(axis_index_p, nondifferentiable("it has no operands"))
 deflinear(
     ppermute_p,
     lambda ct, x, axis_name, perm: [ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(t, s) for s, t in perm]))],

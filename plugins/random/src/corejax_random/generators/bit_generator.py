@@ -17,6 +17,7 @@ from corejax.extend import (
     abstract_eval_rules,
     defjvp,
     dtypes,
+    jvp_rules,
     move_batch_axis,
     nondifferentiable,
     vmap_rules,
@@ -131,3 +132,4 @@ _NO_DERIVATIVE = nondifferentiable(
     "its numbers depend on hidden state of the compiler; corejax.random.uniform is differentiable"
 )
 defjvp(rng_uniform_p, _NO_DERIVATIVE, _NO_DERIVATIVE)
+jvp_rules.register(rng_bit_generator_p, nondifferentiable("its operand and its results are integers"))

@@ -18,7 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, defbroadcasting, dtypes, impl_rules
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    defbroadcasting,
+    dtypes,
+    impl_rules,
+    jvp_rules,
+    nondifferentiable,
+)
 from corejax_lax_basic import lax
 
 PARITY = 0x1BD11BDA
@@ -34,6 +43,7 @@ threefry2x32_p = Primitive(
     doc="Hash counters under a key by Threefry-2x32 (20 rounds): u32, u32, u32, u32 -> u32, u32; operands broadcast.",
 )
 defbroadcasting(threefry2x32_p)
+jvp_rules.register(threefry2x32_p, nondifferentiable("its operands and results are integers"))
 
 
 @abstract_eval_rules.register(threefry2x32_p)

@@ -30,7 +30,9 @@ from corejax.extend import (
     dtypes,
     host_value,
     impl_rules,
+    jvp_rules,
     move_batch_axis,
+    nondifferentiable,
     vmap_rules,
 )
 from corejax.extend.speed import HostCode
@@ -104,6 +106,8 @@ random_clone_p = Primitive(
 for _primitive in (random_seed_p, random_split_p, random_bits_p, random_unwrap_p, random_clone_p):
     defvectorized(_primitive)
 defbroadcasting(random_fold_in_p)
+for _primitive in (random_wrap_p, random_unwrap_p):
+    jvp_rules.register(_primitive, nondifferentiable("keys and their words are not real numbers"))
 
 
 # -- types ---------------------------------------------------------------------------------------------------------

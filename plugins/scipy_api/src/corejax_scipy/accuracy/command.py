@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from corejax.extend.messages import did_you_mean
+
 
 @click.command()
 @click.argument("functions", metavar="[NAMES]...", nargs=-1)
@@ -42,7 +44,8 @@ def accuracy(functions: tuple[str, ...], dtypes: tuple[str, ...], count: int | N
     measure, known = _at_ends() if ends else _over_domains()
     for name in functions:
         if name not in known:
-            raise click.UsageError(f"there is no function {name!r} to measure; the functions are {', '.join(known)}")
+            hint = did_you_mean(name, known) or f"; the functions are {', '.join(known)}"
+            raise click.UsageError(f"there is no function {name!r} to measure{hint}")
     rows = [
         measure(name, dtype, mode, count or (60 if ends else 20_000))
         for name in functions or known

@@ -5,7 +5,6 @@ norm = located("norm", "...", "", {"logpdf": lambda y: ..., "cdf": special.ndtr}
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import math
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 import corejax.numpy as jnp
 from corejax.extend import remembered
+from corejax.extend.messages import did_you_mean
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import taking, together
 
@@ -52,9 +52,8 @@ class Distribution(ModuleType):
         """
         if key.startswith("_") or "name" not in vars(self):
             raise AttributeError(key)
-        close = difflib.get_close_matches(key, self._functions(), 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"its functions are {', '.join(self._functions())}"
-        raise AttributeError(f"corejax.scipy.stats.{self.name} has no function {key!r}; {hint}")
+        hint = did_you_mean(key, self._functions()) or f"; its functions are {', '.join(self._functions())}"
+        raise AttributeError(f"corejax.scipy.stats.{self.name} has no function {key!r}{hint}")
 
     def __reduce__(self) -> Any:
         return importlib.import_module, (self.__name__,)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-
 import numpy as np
 
 from corejax.extend import Example
+from corejax.extend.messages import did_you_mean
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import CHECKS, check
 from corejax_testing.contributions import provided_checks
@@ -22,8 +21,8 @@ def require_sense(example: Example) -> None:
     """
     for name in example.skip:
         if name not in CHECKS and name not in provided_checks():
-            close = difflib.get_close_matches(name, CHECKS, 1)
-            hint = f"did you mean {close[0]!r}?" if close else "corejax verify --list-checks lists them"
+            close = did_you_mean(name, [*CHECKS, *provided_checks()]).removeprefix("; ")
+            hint = close or "corejax verify --list-checks lists them"
             raise CheckFailure(f"an example skips {name!r}, but there is no such check", None, hint)
     for i in range(len(example.operands)):
         try:

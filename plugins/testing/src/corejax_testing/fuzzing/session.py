@@ -25,6 +25,7 @@ from corejax_testing.fuzzing.tables import Table
 from corejax_testing.outcomes import NotApplicable
 from corejax_testing.parts import every_eqn, size_of
 
+JSON_VERSION = 1
 ALWAYS = ("types", "text", "eager", "numpy", "vmap", "jvp", "linearize", "vjp", "transpose", "split")
 # Compilation takes longer than all other relations together, so only half of the programs are compiled. A nest of the
 # program is compiled as often as the program itself.
@@ -205,6 +206,8 @@ def as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as a dict for JSON."""
     rate = summary.programs / summary.seconds if summary.seconds else 0.0
     return {
+        "format": "corejax-fuzz",
+        "version": JSON_VERSION,
         "programs": summary.programs,
         "equations": summary.equations,
         "seconds": round(summary.seconds, 3),

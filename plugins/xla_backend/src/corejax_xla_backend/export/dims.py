@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, tree, xla_translations
+from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, nondifferentiable, tree, xla_translations
 from corejax.extend.messages import InconclusiveDimensionOperation, called_frame, called_function
 from corejax.extend.types import SymbolicDim
 from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
@@ -541,3 +541,4 @@ def _translation(
 
 
 xla_translations.register(dim_as_value_p, _translation)
+jvp_rules.register(dim_as_value_p, nondifferentiable("it has no operands"))

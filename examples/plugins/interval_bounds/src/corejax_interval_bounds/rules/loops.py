@@ -152,6 +152,8 @@ def _ended(end: Bounds, now: Bounds, ended: Any, possible: Any) -> Bounds:
 def _widened(old: Bounds, new: Bounds, late: Any) -> Bounds:
     """Return the new bounds or, if `late`, the old bounds with those that the new ones exceed made infinite."""
     dtype = get_aval(old.lower).dtype
+    low: float
+    high: float
     if dtypes.is_bool(dtype):
         low, high = False, True
     elif dtypes.is_float(dtype):
