@@ -11,7 +11,11 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ELSEWHERE = {"publishing.md"}  # tests/packaging runs it, in an environment of its own
-PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name not in ELSEWHERE)]
+PAGES = [
+    ROOT / "README.md",
+    *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name not in ELSEWHERE),
+    *sorted(ROOT.glob("plugins/*/README.md")),
+]
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = "-- end of block {} --"
 
@@ -27,11 +31,13 @@ def blocks(page: pathlib.Path) -> list[tuple[str, str | None]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_page_runs_and_prints_what_it_shows(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
     parts = blocks(page)
     if not parts:
         pytest.skip("no Python on this page")
+    if "to_jax" in page.parts:
+        pytest.importorskip("jax")
     program = tmp_path / "page.py"
     program.write_text("\n".join(f"{code}\nprint({MARK.format(i)!r})" for i, (code, _) in enumerate(parts)))
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=tmp_path)
