@@ -50,7 +50,7 @@ def run(text: str) -> list[str]:
         program = pathlib.Path(folder) / "page.py"
         program.write_text("\n".join(f"{part.code}\nprint({MARK.format(i)!r})" for i, part in enumerate(parts)))
         # As in the tests: compiled programs are not read from the user's cache.
-        environment = {"COREJAX_COMPILATION_CACHE": "off", **os.environ}
+        environment = {"COREJAX_COMPILATION_CACHE_DIR": "", **os.environ}
         done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=folder, env=environment)
     if done.returncode:
         raise RuntimeError(done.stderr)
