@@ -87,12 +87,12 @@ test-slow: $(VENV)/.stamp-test  ## The tests marked slow, and all examples of ra
 test-libraries: $(VENV_LIBRARIES)/.stamp  ## A program for each of JAX's libraries, without jax (ARGS="optax flax_nnx")
 	$(VENV_LIBRARIES)/bin/python -m tools.test_libraries $(ARGS)
 
-lint: $(VENV)/.stamp-test  ## ruff, import-linter, odd words, code on pages, mypy
+lint: $(VENV)/.stamp-test  ## ruff, import-linter, odd words, mypy
 	$(BIN)/ruff check --quiet $(SOURCES)
 	$(BIN)/ruff format --check --quiet $(SOURCES)
+	$(BIN)/python -m tools.site.code_lines
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.odd_words
-	$(BIN)/python -m tools.site.code_lines
 	$(BIN)/mypy
 
 types: $(VENV)/.stamp-manifests  ## What pyright, mypy and jedi make of the stubs (pyright needs Node.js)

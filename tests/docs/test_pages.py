@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import pathlib
+import re
+import subprocess
+import sys
 
 import pytest
 
-from tools.site import outputs
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ELSEWHERE = {"publishing.md"}  # tests/packaging runs it, in an environment of its own
-PAGES = [
-    ROOT / "README.md",
-    *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name not in ELSEWHERE),
-    *sorted(ROOT.glob("plugins/*/README.md")),
-]
+PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name not in ELSEWHERE)]
+PAGES += sorted(ROOT.glob("plugins/*/README.md"))
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARK = "-- end of block {} --"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_page_runs_and_prints_what_it_shows(page: pathlib.Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    parts = outputs.blocks(text)
+def blocks(page: pathlib.Path) -> list[tuple[str, str | None]]:
+    """Python blocks, each with the text block that follows it."""
+    found: list[tuple[str, str | None]] = []
+    for kind, body in BLOCK.findall(page.read_text()):
+        if kind == "python":
+            found.append((body, None))
+        elif found and found[-1][1] is None:
+            found[-1] = (found[-1][0], body)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_runs_and_prints_what_it_shows(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    parts = blocks(page)
     if not parts:
         pytest.skip("no Python on this page")
     if "to_jax" in page.parts:
         pytest.importorskip("jax")
-    for part, printed in zip(parts, outputs.run(text), strict=True):
-        if part.shown is not None:
-            assert printed.strip() == text[slice(*part.shown)].strip(), part.code
+    program = tmp_path / "page.py"
+    program.write_text("\n".join(f"{code}\nprint({MARK.format(i)!r})" for i, (code, _) in enumerate(parts)))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rest = done.stdout
+    for i, (code, shown) in enumerate(parts):
+        printed, _, rest = rest.partition(MARK.format(i) + "\n")
+        if shown is not None:
+            assert printed.strip() == shown.strip(), f"block {i}:\n{code}"
