@@ -101,6 +101,7 @@ bench-libraries: $(VENV_LIBRARIES)/.stamp  ## JAX's libraries on corejax beside 
 lint: $(VENV)/.stamp-test  ## ruff, import-linter, odd words, reasons of ignored types, mypy
 	$(BIN)/ruff check --quiet $(SOURCES)
 	$(BIN)/ruff format --check --quiet $(SOURCES)
+	$(BIN)/python -m tools.site.code_lines
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.odd_words
 	$(BIN)/python -m tools.type_ignores
@@ -113,6 +114,7 @@ types: $(VENV)/.stamp-manifests  ## What pyright, mypy and jedi make of the stub
 format: $(VENV)/.stamp-test  ## Rewrite the code in the common format, with the safe fixes
 	$(BIN)/ruff check --fix --quiet $(SOURCES)
 	$(BIN)/ruff format --quiet $(SOURCES)
+	$(BIN)/python -m tools.site.code_lines --write
 
 docs: $(VENV)/.stamp-docs  ## The site, with the reference of all names: build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet

@@ -50,7 +50,8 @@ def surprise(params: Params, x: Array, y: Array) -> Array:
     """Return the negative log-likelihood of the observations `y`, per observation."""
     lower = factor(params, x)
     white = solve_triangular(lower, y, lower=True)
-    return 0.5 * jnp.mean(white**2) + jnp.mean(jnp.log(jnp.diag(lower))) + 0.5 * jnp.log(2 * jnp.pi)
+    determinant = jnp.mean(jnp.log(jnp.diag(lower)))
+    return 0.5 * jnp.mean(white**2) + determinant + 0.5 * jnp.log(2 * jnp.pi)
 
 
 def fit(start: Params, x: Array, y: Array, steps: int) -> tuple[Params, Array]:

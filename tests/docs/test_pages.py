@@ -12,6 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ELSEWHERE = {"publishing.md"}  # tests/packaging runs it, in an environment of its own
 PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name not in ELSEWHERE)]
+PAGES += sorted(ROOT.glob("plugins/*/README.md"))
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = "-- end of block {} --"
 
@@ -32,6 +33,8 @@ def test_page_runs_and_prints_what_it_shows(page: pathlib.Path, tmp_path: pathli
     parts = blocks(page)
     if not parts:
         pytest.skip("no Python on this page")
+    if "to_jax" in page.parts:
+        pytest.importorskip("jax")
     program = tmp_path / "page.py"
     program.write_text("\n".join(f"{code}\nprint({MARK.format(i)!r})" for i, (code, _) in enumerate(parts)))
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=tmp_path)

@@ -16,7 +16,7 @@ from tools.site import docstrings, examples, namespaces
 from tools.site.namespaces import Public
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WIDTH = 100
+WIDTH = 84
 MEMBER = re.compile(r"<(\w+\.\w+): [^>]*>")  # of an enumeration, as a default
 CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 OPAQUE = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)* at 0x[0-9a-f]+>")
