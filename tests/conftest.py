@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests import oracle, sampling
 from tests.own_process import (
@@ -42,6 +43,9 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+if "HYPOTHESIS_PROFILE" not in os.environ:
+    # It would read all modules there are for numbers to try, in 10 s a process, and which ones a process has differs.
+    providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined]
 _FEWER_EXAMPLES = 5
 
 
@@ -86,9 +90,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make no items of what is left out."""
+    yield
+    if metafunc.config.getoption("-m") == "not slow":
+        sampling.thin(metafunc)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Take parts of long tests, and leave out what the options say."""
-    sampling.mark_the_rest_slow(items)
+    if config.getoption("-m") != "not slow":
+        sampling.mark_the_rest_slow(items)
     yield  # `-m` and `-k` choose
     if config.getoption("-m") == "not slow" and "HYPOTHESIS_PROFILE" not in os.environ:
         _take_fewer_examples(items)
