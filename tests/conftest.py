@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from tests import oracle, sampling
+from tests import oracle, recorded, sampling
 from tests.own_process import (
     pytest_runtest_logreport,
     pytest_runtest_protocol,
@@ -29,6 +31,7 @@ for _name in [name for name in os.environ if name.startswith("COREJAX_")]:
     del os.environ[_name]
 os.environ["COREJAX_CHECK_JAXPRS"] = "1"
 os.environ["COREJAX_COMPILATION_CACHE_DIR"] = ""  # tests compile, and leave nothing in the user's cache
+gc.set_threshold(10_000, 20, 20)  # traces are garbage by the million; what a file leaves is collected at its end
 # The oracle would otherwise look for accelerators, and say so in warnings.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -62,7 +65,6 @@ _OPTIMISED = {
         "lax_basic/special/test_float32.py",
         "numpy_api/test_scaled_products.py",
         "parallel/test_ahead_of_time.py",
-        "random/distributions/test_draws_of_jax.py",
         "random/keys",
         "scipy_api/special/test_float32.py",
         "scipy_api/special/test_special.py",
@@ -87,6 +89,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
         os.environ[_QUICK] = "1"
         oracle.configure(config)  # it compiles no more than we do
+    recorded.LIVE = config.getoption("-m") != "not slow" and importlib.util.find_spec("jax") is not None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give out files, unless another way is asked for."""
+    if config.getoption("dist") != "load":
+        return None
+    from tests.scheduling import ByFile
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

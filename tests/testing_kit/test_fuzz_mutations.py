@@ -60,7 +60,23 @@ def check_report(failure: Failure, name: str) -> None:
     assert replay(failure.program, failure.values, failure.relation, failure.salt) is not None
 
 
-@pytest.mark.parametrize(("kind", "mistake"), FOUND)
+# One or two of each kind; the others are `slow`.
+QUICK = {
+    ("impl", "dropped term"),
+    ("abstract_eval", "keeps the axis"),
+    ("jvp", "symbolic zeros"),
+    ("jvp", "a tenth of a percent"),
+    ("vmap", "axes not aligned"),
+    ("transpose", "missing factor of a sum"),
+    ("xla_translation", "wrong factor"),
+    ("partial_eval", "wrong residual"),
+    ("partial_eval_jaxpr", "swapped flags"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "mistake"), [pytest.param(*each, marks=[pytest.mark.slow] * (each not in QUICK)) for each in FOUND]
+)
 def test_wrong_rule_is_found_and_made_small(kind: str, mistake: str) -> None:
     name, rule = KINDS[kind][mistake]
     with toy(name, {kind: rule}):

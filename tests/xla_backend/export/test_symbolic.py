@@ -97,7 +97,8 @@ def test_results_and_derivatives_are_those_of_the_function(name: str) -> None:
     for sizes in SIZES:
         args = arguments(shapes, sizes)
         got, wanted = found.call(*args), fun(*args)
-        got_grad, wanted_grad = (corejax.grad(total(f))(*args) for f in (found.call, fun))
+        derived = sizes is SIZES[-1]
+        got_grad, wanted_grad = (corejax.grad(total(f))(*args) if derived else () for f in (found.call, fun))
         leaves = [corejax.tree_util.tree_leaves(x) for x in ((got, got_grad), (wanted, wanted_grad))]
         for a, b in zip(*leaves, strict=True):
             assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
