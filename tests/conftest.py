@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from tests import oracle, recorded, sampling
+from tests import oracle, recorded, rewriting, sampling
 from tests.own_process import (
     pytest_runtest_logreport,
     pytest_runtest_protocol,
@@ -71,6 +71,8 @@ _OPTIMISED = {
         "xla_backend",
     )
 }
+# Whatever XLA makes of the programs.
+_NOT_OPTIMISED = {HERE / "xla_backend" / name for name in ("callbacks", "export")}
 _QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
 
 
@@ -92,6 +94,11 @@ def pytest_configure(config: pytest.Config) -> None:
     recorded.LIVE = config.getoption("-m") != "not slow" and importlib.util.find_spec("jax") is not None
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import what others have rewritten."""
+    rewriting.rewrite_a_share(session.config)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give out files, unless another way is asked for."""
@@ -109,6 +116,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     yield
     if metafunc.config.getoption("-m") == "not slow":
         sampling.thin(metafunc)
+    if metafunc.config.getoption("--one-of-each") and _WHOLE not in metafunc.definition.path.parents:
+        del metafunc._calls[1:]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -171,7 +180,7 @@ def collections_of_one_file() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def optimised(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whether XLA optimises what a file's tests compile."""
-    if _QUICK not in os.environ or _OPTIMISED.isdisjoint(_above(request.path)):
+    if _QUICK not in os.environ or not _is_optimised(request.path):
         yield
         return
     corejax = __import__("corejax")
@@ -188,7 +197,7 @@ def as_large_programs(request: pytest.FixtureRequest) -> Iterator[None]:
 
     The author's kit compares them once more, and as they are.
     """
-    if _WHOLE in request.path.parents or _OPTIMISED.isdisjoint(_above(request.path)):
+    if _WHOLE in request.path.parents or not _is_optimised(request.path):
         yield
         return
     from corejax_xla_backend._xla import flags
@@ -199,8 +208,9 @@ def as_large_programs(request: pytest.FixtureRequest) -> Iterator[None]:
     flags.SMALL, flags.SMALL_KERNEL = sizes
 
 
-def _above(path: Path) -> list[Path]:
-    return [path, *path.parents]
+def _is_optimised(path: Path) -> bool:
+    above = [path, *path.parents]
+    return not _OPTIMISED.isdisjoint(above) and _NOT_OPTIMISED.isdisjoint(above)
 
 
 @pytest.fixture(autouse=True, scope="module")
