@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-from tests import oracle, sampling
+from tests import oracle, recorded, rewriting, sampling
 from tests.own_process import (
     pytest_runtest_logreport,
     pytest_runtest_protocol,
@@ -28,6 +31,7 @@ for _name in [name for name in os.environ if name.startswith("COREJAX_")]:
     del os.environ[_name]
 os.environ["COREJAX_CHECK_JAXPRS"] = "1"
 os.environ["COREJAX_COMPILATION_CACHE_DIR"] = ""  # tests compile, and leave nothing in the user's cache
+gc.set_threshold(10_000, 20, 20)  # traces are garbage by the million; what a file leaves is collected at its end
 # The oracle would otherwise look for accelerators, and say so in warnings.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -42,6 +46,9 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+if "HYPOTHESIS_PROFILE" not in os.environ:
+    # It would read all modules there are for numbers to try, in 10 s a process, and which ones a process has differs.
+    providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined]
 _FEWER_EXAMPLES = 5
 
 
@@ -58,11 +65,26 @@ _OPTIMISED = {
         "lax_basic/special/test_float32.py",
         "numpy_api/test_scaled_products.py",
         "parallel/test_ahead_of_time.py",
-        "random/distributions/test_draws_of_jax.py",
         "random/keys",
         "scipy_api/special/test_float32.py",
         "scipy_api/special/test_special.py",
         "xla_backend",
+    )
+}
+# Whatever XLA makes of the programs.
+_NOT_OPTIMISED = {
+    HERE / "xla_backend" / name
+    for name in (
+        "callbacks",
+        "export",
+        "test_devices_and_stages.py",
+        "test_disk_cache.py",
+        "test_ffi.py",
+        "test_freeing.py",
+        "test_host_callback.py",
+        "test_jit_arguments.py",
+        "test_parts_without_jax.py",
+        "test_threads.py",
     )
 }
 _QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
@@ -83,12 +105,40 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
         os.environ[_QUICK] = "1"
         oracle.configure(config)  # it compiles no more than we do
+    recorded.LIVE = config.getoption("-m") != "not slow" and importlib.util.find_spec("jax") is not None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import what others have rewritten."""
+    rewriting.rewrite_a_share(session.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give out files, unless another way is asked for."""
+    if config.getoption("dist") != "load":
+        return None
+    from tests.scheduling import ByFile
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make no items of what is left out."""
+    yield
+    if metafunc.config.getoption("-m") == "not slow":
+        sampling.thin(metafunc)
+    if metafunc.config.getoption("--one-of-each") and _WHOLE not in metafunc.definition.path.parents:
+        del metafunc._calls[1:]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Take parts of long tests, and leave out what the options say."""
-    sampling.mark_the_rest_slow(items)
+    if config.getoption("-m") != "not slow":
+        sampling.mark_the_rest_slow(items)
     yield  # `-m` and `-k` choose
     if config.getoption("-m") == "not slow" and "HYPOTHESIS_PROFILE" not in os.environ:
         _take_fewer_examples(items)
@@ -144,7 +194,7 @@ def collections_of_one_file() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def optimised(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whether XLA optimises what a file's tests compile."""
-    if _QUICK not in os.environ or _OPTIMISED.isdisjoint(_above(request.path)):
+    if _QUICK not in os.environ or not _is_optimised(request.path):
         yield
         return
     corejax = __import__("corejax")
@@ -161,7 +211,7 @@ def as_large_programs(request: pytest.FixtureRequest) -> Iterator[None]:
 
     The author's kit compares them once more, and as they are.
     """
-    if _WHOLE in request.path.parents or _OPTIMISED.isdisjoint(_above(request.path)):
+    if _WHOLE in request.path.parents or not _is_optimised(request.path):
         yield
         return
     from corejax_xla_backend._xla import flags
@@ -172,8 +222,9 @@ def as_large_programs(request: pytest.FixtureRequest) -> Iterator[None]:
     flags.SMALL, flags.SMALL_KERNEL = sizes
 
 
-def _above(path: Path) -> list[Path]:
-    return [path, *path.parents]
+def _is_optimised(path: Path) -> bool:
+    above = [path, *path.parents]
+    return not _OPTIMISED.isdisjoint(above) and _NOT_OPTIMISED.isdisjoint(above)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -170,6 +170,7 @@ def close(got: Any, want: Any) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.sampled
 @pairs
 def test_pair(outer: str, inner: str) -> None:
     """Its value eagerly, over a batch, compiled, as a checked program; and its derivative where it has one."""

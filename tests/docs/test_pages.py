@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pathlib
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
 
 import pytest
+
+from tests.docs.forking import Forking
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ELSEWHERE = {"publishing.md"}  # tests/packaging runs it, in an environment of its own
@@ -28,8 +29,15 @@ def blocks(page: pathlib.Path) -> list[tuple[str, str | None]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def forking() -> Iterator[Forking]:
+    process = Forking()
+    yield process
+    process.end()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page_runs_and_prints_what_it_shows(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_page_runs_and_prints_what_it_shows(page: pathlib.Path, tmp_path: pathlib.Path, forking: Forking) -> None:
     parts = blocks(page)
     if not parts:
         pytest.skip("no Python on this page")
@@ -37,7 +45,7 @@ def test_page_runs_and_prints_what_it_shows(page: pathlib.Path, tmp_path: pathli
         pytest.importorskip("jax")
     program = tmp_path / "page.py"
     program.write_text("\n".join(f"{code}\nprint({MARK.format(i)!r})" for i, (code, _) in enumerate(parts)))
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=tmp_path)
+    done = forking.run(program)
     assert done.returncode == 0, done.stderr
     rest = done.stdout
     for i, (code, shown) in enumerate(parts):

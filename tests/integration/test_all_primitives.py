@@ -19,7 +19,7 @@ from tests.integration.samples import names_of, samples
 NAMES = names_of("lax_basic")
 HALF = ("float16", "bfloat16")
 PART = 10  # one in ten
-PARTS = 5  # of a primitive's samples; the default run takes one, of each primitive another
+PARTS = 10  # of a primitive's samples; the default run takes one, of each primitive another
 # Iterations in float64 for every dtype: of their own size and empty.
 LONG_TO_COMPILE = (
     *("igamma", "igamma_grad_a", "igammac", "polygamma", "random_gamma_grad", "regularized_incomplete_beta", "zeta"),

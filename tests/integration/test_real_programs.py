@@ -11,6 +11,7 @@ import pytest
 import corejax
 from tests.integration.real_programs import PROGRAMS
 from tests.integration.test_program_sizes import size
+from tests.recorded import Recorded
 
 MORE = 1.15  # times the equations that jax has
 # A loop over a batch with a condition for each element is lowered to selections in jax, and has them here already.
@@ -65,10 +66,17 @@ def _compiled_by(jax: Any, f: Any, args: Any) -> Any:
     return jax.tree_util.tree_leaves(jax.jit(f).lower(*args).compile(compiler_options=QUICKLY)(*args))
 
 
+def _size(library: Any, f: Any, args: Any) -> int:
+    return size(library.make_jaxpr(f)(*args))  # type: ignore[no-any-return]
+
+
+RECORDED, COUNTS = Recorded("real_programs"), Recorded("sizes_of_real_programs")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_are_jaxs(name: str, jax: Any) -> None:
     f, args = _on(corejax, name)
-    _compare(name, f(*args), _compiled_by(jax, *_on(jax, name)))
+    _compare(name, f(*args), RECORDED.of(name, lambda: _compiled_by(jax, *_on(jax, name))))
 
 
 @pytest.mark.slow
@@ -86,8 +94,6 @@ def test_compiled_values_and_gradients_are_jaxs(name: str, jax: Any) -> None:
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in UNCOUNTED | LONGER])
 def test_they_have_about_as_many_equations(name: str, jax: Any) -> None:
     for made in (_on, _gradient)[: 1 if PROGRAMS[name].grad is None else 2]:
-        counts = []
-        for library in (corejax, jax):
-            f, args = made(library, name)
-            counts.append(size(library.make_jaxpr(f)(*args)))
-        assert counts[0] <= MORE * counts[1], f"{counts[0]} equations, jax has {counts[1]}"
+        ours = _size(corejax, *made(corejax, name))
+        (theirs,) = COUNTS.of(f"{name}{made.__name__}", lambda made=made: [_size(jax, *made(jax, name))])
+        assert ours <= MORE * theirs, f"{ours} equations, jax has {theirs}"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import corejax
+from tests.recorded import Recorded
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -49,12 +50,24 @@ def flat(out: Any) -> list[Any]:
 
 
 def check(
-    ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, compiled: bool = True, **kwargs: Any
+    ours: Callable[..., Any],
+    theirs: Callable[..., Any],
+    *args: Any,
+    compiled: bool = True,
+    recorded: tuple[Recorded, str] | None = None,
+    **kwargs: Any,
 ) -> None:
-    """Results are jax's: eager ones, twice (the second time from a remembered program), and compiled ones."""
-    jax = pytest.importorskip("jax")
-    with jax.enable_x64(True):
-        wanted = [np.asarray(x) for x in flat(theirs(*args, **kwargs))]
+    """Results are jax's: eager ones, twice (the second time from a remembered program), and compiled ones.
+
+    `recorded` is where jax's are, and their name there.
+    """
+
+    def ask() -> list[Any]:
+        jax = pytest.importorskip("jax")
+        with jax.enable_x64(True):
+            return [np.asarray(x) for x in flat(theirs(*args, **kwargs))]
+
+    wanted = ask() if recorded is None else recorded[0].of(recorded[1], ask)
     calls: dict[str, Callable[..., Any]] = {"eager": lambda *a: ours(*a, **kwargs)}
     calls["again"] = calls["eager"]
     if compiled:

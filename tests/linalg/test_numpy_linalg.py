@@ -10,6 +10,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from tests.linalg.matrices import check, close, definite, random
+from tests.recorded import Recorded
 from tests.signatures import difference, public
 
 theirs = pytest.importorskip("jax.numpy")
@@ -60,6 +61,9 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
 COMPILED = ("det", "eigh", "lstsq", "pinv", "solve", "slogdet")  # one program each: the others are made of the same
 
 
+RECORDED = Recorded("numpy_linalg")
+
+
 def test_names_and_signatures_are_jaxs() -> None:
     names = public(theirs.linalg)
     assert set(names) == set(jnp.linalg.__all__)
@@ -80,6 +84,7 @@ def test_results_are_jaxs(name: str) -> None:
             getattr(theirs.linalg, name),
             *args,
             compiled=name in COMPILED and i == 0,
+            recorded=(RECORDED, f"{name} {i}"),
             **kwargs,
         )
 

@@ -11,6 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax.nn import dot_product_attention
+from tests.recorded import Recorded
 
 B, T, S, N, K, H = 2, 5, 7, 6, 3, 4
 RNG = np.random.default_rng(0)
@@ -40,13 +41,22 @@ def leaves(out: Any) -> list[Any]:
     return list(out) if isinstance(out, tuple) else [out]
 
 
+RECORDED = Recorded("attention")
+
+
 @functools.cache
-def of_jax() -> Any:
-    """The results of all cases, of one program; and the gradients of a loss."""
+def of_jax() -> list[list[Any]]:
+    """The results of all cases, of one program."""
     jax = pytest.importorskip("jax")
     attention = jax.nn.dot_product_attention
     values = jax.jit(lambda *xs: [attention(*xs, **case) for case in CASES])(QUERY, KEY, VALUE)
-    return values, jax.jit(jax.grad(loss(attention), argnums=(0, 1, 2)))(QUERY, KEY, VALUE)
+    return [leaves(out) for out in values]
+
+
+def gradients_of_jax() -> Any:
+    """Of a loss."""
+    jax = pytest.importorskip("jax")
+    return jax.jit(jax.grad(loss(jax.nn.dot_product_attention), argnums=(0, 1, 2)))(QUERY, KEY, VALUE)
 
 
 def loss(attention: Any) -> Any:
@@ -56,7 +66,7 @@ def loss(attention: Any) -> Any:
 @pytest.mark.parametrize("i", range(len(CASES)), ids=lambda i: "-".join(CASES[i]) or "plain")
 def test_beside_jax(i: int) -> None:
     case = CASES[i]
-    expected = leaves(of_jax()[0][i])
+    expected = RECORDED.of(str(i), lambda: of_jax()[i])
     found = leaves(dot_product_attention(QUERY, KEY, VALUE, **case))
     for x, y in zip(found, expected, strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
@@ -85,7 +95,7 @@ def test_without_a_batch_and_over_one() -> None:
 
 def test_gradients() -> None:
     found = corejax.jit(corejax.grad(loss(dot_product_attention), argnums=(0, 1, 2)))(QUERY, KEY, VALUE)
-    for x, y in zip(found, of_jax()[1], strict=True):
+    for x, y in zip(found, RECORDED.of("gradients", gradients_of_jax), strict=True):
         np.testing.assert_allclose(x, y, atol=2e-5)
 
 

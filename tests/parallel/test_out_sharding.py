@@ -83,14 +83,9 @@ def draws() -> dict[str, Callable[..., Any]]:
 
 
 CALLS |= draws()
-# Draws are laid out by one decorator: those of loops that take seconds to compile are `slow`, but for gamma's.
-LONG = {
-    f"random.{name}"
-    for name in (
-        *("ball", "beta", "binomial", "chisquare", "dirichlet", "f", "generalized_normal", "loggamma"),
-        *("multinomial", "poisson", "t"),
-    )
-}
+# Draws are laid out by one decorator: these are of each sort, and the others `slow`.
+QUICK = {f"random.{n}" for n in ("bits", "gamma", "multivariate_normal", "normal", "permutation", "randint", "uniform")}
+LONG = {name for name in CALLS if name.startswith("random.")} - QUICK
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in CALLS])

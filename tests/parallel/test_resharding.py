@@ -37,14 +37,13 @@ WITHOUT_ELEMENTS = [(shape, dtype) for shape in ((0, 8), (8, 0)) for dtype in (n
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize(("shape", "dtype"), [*(((8, 16), d) for d in (*DTYPES, ml_dtypes.int4)), *WITHOUT_ELEMENTS])
 def test_from_everywhere_to_everywhere(dtype: Any, shape: tuple[int, ...], part: int) -> None:
     value = (np.arange(np.prod(shape)) % 3 % 2).astype(dtype).reshape(shape)
-    for start in shardings()[part::3]:
-        x = corejax.device_put(value, start)
-        for end in shardings():
-            check(corejax.device_put(x, end), value, end)
+    x = corejax.device_put(value, shardings()[part])
+    for end in shardings():
+        check(corejax.device_put(x, end), value, end)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.int4])

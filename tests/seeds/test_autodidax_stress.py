@@ -130,7 +130,15 @@ def order(word: Word) -> int:
     return sum(name in ("jvp", "grad") for name in word)
 
 
-@pytest.mark.parametrize("word", WORDS, ids=lambda word: "-".join(word) or "itself")
+# Words of two and what they are made of; of the long ones every fourth, and all in `make test-slow`.
+QUICK = {*words(0, 1, 2), *WORDS[::4]}
+
+
+@pytest.mark.parametrize(
+    "word",
+    [pytest.param(word, marks=[pytest.mark.slow] * (word not in QUICK)) for word in WORDS],
+    ids=lambda word: "-".join(word) or "itself",
+)
 def test_every_nesting(word: Word) -> None:
     out = compose(word, foo)(3.0)
     assert out.shape == () and out.dtype == np.float64

@@ -1,8 +1,8 @@
 """Elementwise primitives, conversions and rearrangements in every dtype: run as compiled, at extreme values too.
 
 Primitives, their params and numbers of operands come from their examples, so that a new row is among them. A program of
-each dtype has the results: all, or those of every second, third or sixth primitive, each dtype others.
-HYPOTHESIS_PROFILE=explore takes all.
+each dtype has the results: those of every second, third, fourth or sixth primitive, each dtype others.
+`make test-slow` has the others, and HYPOTHESIS_PROFILE=explore more of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SPECIAL = ("corejax_lax_basic.special",)  # long programs: a few of them, in flo
 REARRANGING = ("corejax_lax_basic.shape",)
 # XLA has no types for the others.
 DTYPES = [d for name, d in dtypes.LONG_NAMES.items() if name not in ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn")]
-PARTS = {"int2": 1, "int4": 1, "int32": 1, "float32": 1, "complex64": 2, "bfloat16": 2}
+PARTS = {"int2": 2, "int4": 2, "int32": 2, "float32": 2, "complex64": 3, "bfloat16": 3}
 
 # Each kind of dtype; the others are `slow`.
 QUICK = {
@@ -51,8 +51,17 @@ LESS_ACCURATE = {"log1p": 128, "atanh": 128}  # XLA's in float64, where it chang
 COMPLEX_ULPS = 64
 
 
-def quick_or_slow(dtype: Any) -> Any:
-    return pytest.param(dtype, marks=() if dtype.name in QUICK else pytest.mark.slow)
+def parts_of(dtype: Any) -> int:
+    """In how many programs the cases of a dtype are; of each dtype another one is in the default run."""
+    if EVERYTHING:
+        return 1
+    return PARTS.get(dtype.name, 6 if dtypes.is_float(dtype) and dtype.itemsize == 1 else 4)
+
+
+def quick_and_slow(dtype: Any) -> Iterator[Any]:
+    for part in range(count := parts_of(dtype)):
+        quick = dtype.name in QUICK and part == DTYPES.index(dtype) % count
+        yield pytest.param(dtype, part, marks=() if quick else pytest.mark.slow, id=f"{dtype.name}-{part}")
 
 
 class Case(NamedTuple):
@@ -140,7 +149,7 @@ def rearrangements(dtype: Any) -> Iterator[Case]:
             yield Case(primitive, dict(example.params), filled)
 
 
-def cases_of(dtype: Any) -> list[Case]:
+def cases_of(dtype: Any, part: int) -> list[Case]:
     special = list(elementwise(dtype, SPECIAL)) if EVERYTHING or dtype == np.float32 else []
     found = [
         *elementwise(dtype, ELEMENTWISE),
@@ -148,8 +157,7 @@ def cases_of(dtype: Any) -> list[Case]:
         *rearrangements(dtype),
         *conversions(dtype),
     ]
-    parts = 1 if EVERYTHING else PARTS.get(dtype.name, 6 if dtypes.is_float(dtype) and dtype.itemsize == 1 else 3)
-    return found[DTYPES.index(dtype) % parts :: parts]
+    return found[part :: parts_of(dtype)]
 
 
 def differences(case: Case, run: Any, compiled: Any) -> np.ndarray:
@@ -179,10 +187,10 @@ def _close(a: Any, b: Any, slack: Any) -> Any:
         return (np.isnan(a) & np.isnan(b)) | (a == b) | (np.abs(a - b) <= slack)
 
 
-@pytest.mark.parametrize("dtype", [quick_or_slow(d) for d in DTYPES], ids=lambda d: d.name)
+@pytest.mark.parametrize(("dtype", "part"), [case for dtype in DTYPES for case in quick_and_slow(dtype)])
 @np.errstate(all="ignore")
-def test_run_as_compiled(dtype: Any) -> None:
-    cases = cases_of(dtype)
+def test_run_as_compiled(dtype: Any, part: int) -> None:
+    cases = cases_of(dtype, part)
     assert cases
 
     def every(operands: Any) -> list[Any]:
