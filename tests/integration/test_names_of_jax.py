@@ -34,7 +34,7 @@ NAMESPACES = names_in(
     """
 )
 
-MUTABLE = "arrays are immutable: there are no references to memory"
+MUTABLE = "programs have no values but arrays: references (`corejax.ref`) are threaded through as arrays"
 JAXS_OWN = "for jax's own use, or a part of its insides"
 HELPER = "a helper of the module's that jax happens not to hide"
 GUARDS = "guards of jax's own threads and collector"
@@ -70,7 +70,6 @@ NO_NAMESPACE = {
 # Names that are not here, by namespace; "" is jax itself.
 ABSENT = {
     "": {
-        MUTABLE: "Ref empty_ref free_ref freeze new_ref",
         JAXS_OWN: "ad allow_f16_reductions jax2tf_associative_scan_reductions make_user_context softmax_custom_jvp",
         GUARDS: "array_garbage_collection_guard no_execution no_tracing thread_guard",
         TYPES: "auto_pcast remove_size_one_mesh_axis_from_type",

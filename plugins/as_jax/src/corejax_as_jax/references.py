@@ -1,9 +1,5 @@
-"""`jax.Ref`: corejax has no mutable arrays, so no value is an instance."""
+"""`jax.Ref` and the functions that make references and end them."""
 
-from corejax_as_jax.absent import absent_class, absent_function
+from corejax.ref import Ref, empty_ref, free_ref, freeze, new_ref
 
-Ref = absent_class("Ref")
-new_ref = absent_function("new_ref")
-empty_ref = absent_function("empty_ref")
-free_ref = absent_function("free_ref")
-freeze = absent_function("freeze")
+__all__ = ["Ref", "empty_ref", "free_ref", "freeze", "new_ref"]

@@ -33,15 +33,15 @@ class _Late:
 
 
 class MissingAttribute(_Late, AttributeError):
-    """An AttributeError whose text is made when it is read."""
+    """An AttributeError with a text that is made when it is read."""
 
 
 class MissingName(_Late, ImportError):
-    """An ImportError whose text is made when it is read."""
+    """An ImportError with a text that is made when it is read."""
 
 
 class MissingModule(_Late, ModuleNotFoundError):
-    """A ModuleNotFoundError whose text is made when it is read."""
+    """A ModuleNotFoundError with a text that is made when it is read."""
 
 
 for _kind in (MissingAttribute, MissingName, MissingModule):  # in tracebacks, under the names that everyone knows

@@ -184,7 +184,7 @@ class BCOO(JAXSparse):
 
     def sort_indices(self) -> BCOO:
         """Return the array with its stored elements in the order of their indices."""
-        return layout.sort_indices(self)  # type: ignore[no-any-return]
+        return layout.sort_indices(self)  # type: ignore[no-any-return]  # of untyped functions
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Return the array with sorted indices and one stored element for each place.
@@ -193,23 +193,23 @@ class BCOO(JAXSparse):
             nse: the number of stored elements, by default the smallest. It must be given if the array is traced.
             remove_zeros: whether stored zeros are dropped, too.
         """
-        return layout.sum_duplicates(self, nse, remove_zeros)  # type: ignore[no-any-return]
+        return layout.sum_duplicates(self, nse, remove_zeros)  # type: ignore[no-any-return]  # of untyped functions
 
     def update_layout(
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str = "error"
     ) -> BCOO:
         """Return the same array with other numbers of batch and dense dimensions, as `bcoo_update_layout`."""
-        return layout.update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)  # type: ignore[no-any-return]
+        return layout.update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)  # type: ignore[no-any-return]  # of untyped functions
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """Permute the dimensions; by default reverse them."""
         order = tuple(range(self.ndim))[::-1] if axes is None else canonical(axes, self.ndim, "transpose")
-        return structure.transpose(self, permutation=order)  # type: ignore[no-any-return]
+        return structure.transpose(self, permutation=order)  # type: ignore[no-any-return]  # of untyped functions
 
     def reshape(self, *shape: Any) -> BCOO:
         """Reshape batch, sparse and dense dimensions, each by themselves."""
         sizes = shape[0] if len(shape) == 1 else shape
-        return structure.reshape(self, new_sizes=sequence_of(sizes, "reshape"))  # type: ignore[no-any-return]
+        return structure.reshape(self, new_sizes=sequence_of(sizes, "reshape"))  # type: ignore[no-any-return]  # of untyped functions
 
     def sum(self, axis: Any = None) -> Any:
         """Sum over dimensions; the result is sparse, except for the sum of all elements."""
@@ -217,7 +217,7 @@ class BCOO(JAXSparse):
         return out if out.shape else out.todense()
 
     def __getitem__(self, index: Any) -> BCOO:
-        return structure.take(self, index)  # type: ignore[no-any-return]
+        return structure.take(self, index)  # type: ignore[no-any-return]  # of untyped functions
 
     def __iter__(self) -> Iterator[BCOO]:
         return (self[i] for i in range(len(self)))
@@ -237,7 +237,7 @@ class BCOO(JAXSparse):
     def __add__(self, other: Any) -> BCOO:
         if not isinstance(other, BCOO):
             raise NotImplementedError("addition of a sparse and a dense array; call todense() or BCOO.fromdense first")
-        return products.add(self, other)  # type: ignore[no-any-return]
+        return products.add(self, other)  # type: ignore[no-any-return]  # of untyped functions
 
     __radd__ = __add__
 
@@ -249,14 +249,14 @@ class BCOO(JAXSparse):
 
     def __mul__(self, other: Any) -> BCOO:
         by = products.multiply_sparse if isinstance(other, BCOO) else products.multiply_dense
-        return by(self, other)  # type: ignore[no-any-return]
+        return by(self, other)  # type: ignore[no-any-return]  # of untyped functions
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> BCOO:
         if isinstance(other, JAXSparse):
-            raise NotImplementedError("division by a sparse array, whose absent elements are 0")
-        return products.multiply_dense(self, 1 / jnp.asarray(other))  # type: ignore[no-any-return]
+            raise NotImplementedError("division by a sparse array, with 0 for absent elements")
+        return products.multiply_dense(self, 1 / jnp.asarray(other))  # type: ignore[no-any-return]  # of untyped functions
 
     def __pow__(self, exponent: Any) -> BCOO:
         if not isinstance(exponent, int) or exponent < 1:

@@ -1,4 +1,4 @@
-"""`BCSR`: matrices whose stored elements are in the order of rows, which are ranges of them."""
+"""`BCSR`: matrices with stored elements in the order of rows, which are ranges of them."""
 
 from __future__ import annotations
 

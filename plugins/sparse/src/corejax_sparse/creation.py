@@ -75,7 +75,7 @@ def eye(
         unique_indices=True,
     )
     if n_batch or n_dense:
-        out = out.update_layout(n_batch=n_batch, n_dense=n_dense, on_inefficient=None)  # type: ignore[arg-type]
+        out = out.update_layout(n_batch=n_batch, n_dense=n_dense, on_inefficient=None)  # type: ignore[arg-type]  # any callable
         if n_batch and not n_batch == n_dense == 1:
             out = out.sum_duplicates(nse=min(1, out.nse))
     return out if kind is BCOO else BCSR.from_bcoo(out)

@@ -257,7 +257,7 @@ def multiply_dense(sp_mat: Any, v: Any) -> Any:
 
 
 def multiply_sparse(lhs: Any, rhs: Any) -> Any:
-    """Multiply two BCOO arrays whose shapes broadcast, elementwise."""
+    """Multiply two BCOO arrays with shapes that broadcast, elementwise."""
     if lhs.ndim != rhs.ndim or lhs.n_dense != rhs.n_dense:
         raise NotImplementedError(
             f"bcoo_multiply_sparse: {lhs!r} and {rhs!r} must have "

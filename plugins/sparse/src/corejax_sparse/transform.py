@@ -35,7 +35,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         use_tracer: accepted for compatibility.
 
     Returns:
-        A function whose results are sparse or dense. It raises NotImplementedError for operations without a rule.
+        A function with sparse or dense results. It raises NotImplementedError for operations without a rule.
     """
 
     @functools.wraps(f)
@@ -125,7 +125,7 @@ def _sub(x: Any, y: Any) -> Any:
 
 def _div(x: Any, y: Any) -> Any:
     if not isinstance(x, BCOO):
-        raise NotImplementedError("sparsify: division by a sparse array, whose absent elements are 0")
+        raise NotImplementedError("sparsify: division by a sparse array, with 0 for absent elements")
     return x / y
 
 

@@ -92,7 +92,7 @@ class View:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the part."""
-        return self.aval.shape  # type: ignore[no-any-return]
+        return self.aval.shape  # type: ignore[no-any-return]  # `ref` is a reference or a view
 
     @property
     def dtype(self) -> Any:
@@ -106,7 +106,7 @@ class View:
 
     @property
     def _line(self) -> str:
-        return self.ref._line  # type: ignore[no-any-return]
+        return self.ref._line  # type: ignore[no-any-return]  # `ref` is a reference or a view
 
     def __getitem__(self, index: Any) -> Any:
         """Return what the part has at an index."""

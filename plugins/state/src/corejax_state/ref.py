@@ -128,7 +128,7 @@ def run_state(fun: Callable[..., None]) -> Callable[[T], T]:
         refs = tree.tree_map(new_ref, init)
         fun(refs)
         leaves, structure = tree.tree_flatten(refs, is_leaf=lambda x: isinstance(x, Ref))
-        return tree.tree_unflatten(structure, [freeze(x) for x in leaves])  # type: ignore[no-any-return]
+        return tree.tree_unflatten(structure, [freeze(x) for x in leaves])  # type: ignore[no-any-return]  # T
 
     return run
 

@@ -433,9 +433,7 @@ class Jitted:
         signature, leaves, stand_ins = self._signature_of(args, kwargs)
         return self.traced(signature, stand_ins), leaves
 
-    def _signature_of(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Signature, list[Any], list[Cell]]:
+    def _signature_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Signature, list[Any], list[Cell]]:
         """Return the signature for arguments or their types, their leaves, and stand-ins for their cells."""
         traced, static = self.static.split(args, kwargs)
         keyed, _, stand_ins = keyed_cells(traced)

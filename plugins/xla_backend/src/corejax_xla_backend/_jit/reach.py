@@ -37,7 +37,7 @@ def digest_of(**parts: Any) -> str:
     reach.write(*installed_distributions())
     for name, value in parts.items():
         reach.add(value, name)
-    return reach.digest.hexdigest()  # type: ignore[no-any-return]
+    return reach.digest.hexdigest()  # type: ignore[no-any-return]  # hashlib's
 
 
 @cache

@@ -18,7 +18,7 @@ def supports_inf(dtype: _Any) -> bool:
 
 
 def to_complex_dtype(dtype: _Any) -> _Any:
-    """Return the complex dtype whose parts are of a dtype."""
+    """Return the complex dtype with parts of a dtype."""
     return _np.result_type(dtype, _np.complex64)
 
 
