@@ -12,6 +12,7 @@ WRITTEN = [name for name in namespaces.namespaces() if examples.file_of(name).ex
 # What would leave something behind in this process, or needs what is not there.
 BRIDGES = {"from_jax", "to_jax", "to_torch"}  # need jax or PyTorch
 NOT_ALL = {
+    "": {"define_absl_flags", "parse_absl_flags"},  # of a program's command line
     "ffi": {"register_ffi_target", "register_ffi_type"},
     "profiler": {
         "ProfileData",

@@ -99,7 +99,7 @@ def test_batch_norm() -> None:
 def test_principal_components() -> None:
     ours, theirs = beside_jax("principal_components")
     by_class, test, _ = ours.load(0)
-    by_class, test = by_class[:, :14], test[:40]
+    by_class, test = np.asarray(by_class[:, :14]), np.asarray(test[:40])
     images = by_class.reshape(-1, 64)
 
     def found(module, library):

@@ -70,7 +70,7 @@ NO_NAMESPACE = {
 # Names that are not here, by namespace; "" is jax itself.
 ABSENT = {
     "": {
-        JAXS_OWN: "ad allow_f16_reductions jax2tf_associative_scan_reductions make_user_context softmax_custom_jvp",
+        JAXS_OWN: "allow_f16_reductions jax2tf_associative_scan_reductions make_user_context softmax_custom_jvp",
         GUARDS: "array_garbage_collection_guard no_execution no_tracing thread_guard",
         TYPES: "auto_pcast remove_size_one_mesh_axis_from_type",
         "`lax.dynamic_slice`: indices are Python's slices": "ds",

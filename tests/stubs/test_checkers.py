@@ -69,9 +69,10 @@ def programs(directory: Path) -> list[Path]:
         if blocks:
             name = "_".join(page.relative_to(ROOT).with_suffix("").parts).replace("-", "_")
             (directory / f"{name}.py").write_text("\n".join([SETTINGS, *blocks]))
-    # Modules that the pages name: docs/first-primitive.md packs its blocks, docs/hooks.md writes a file.
+    # Modules that the pages name: docs/first-primitive.md packs its blocks, two pages write a file.
     for module in ("acme_corejax/__init__.py", "acme_corejax/special.py", "acme_api.py"):
         add_file(packages / module, "")
+    add_file(packages / "training.py", "RATE = 0.1\n\ndef step(w):\n    return w\n")
     return [*sorted(directory.glob("*.py")), *sorted(packages.rglob("*.py"))]
 
 

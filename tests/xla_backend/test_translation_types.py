@@ -32,7 +32,7 @@ def test_builder_has_the_method_as_promised(name: str) -> None:
 
 def test_attributes() -> None:
     ctx = Context(ModuleBuilder("cpu"))
-    assert set(TranslationContext.__annotations__) == {"platform"}
+    assert set(TranslationContext.__annotations__) == {"module", "platform"}
     assert ctx.platform == "cpu"
     assert set(TranslationValue.__annotations__) <= set(Value.__slots__)
 

@@ -15,7 +15,7 @@ from tests.integration.samples import names_of, samples
 
 AT_LEAST = {
     **{"after_all": 0, "concatenate": 1, "sort": 1, "stack": 1},
-    **{"select_n": 2, "dynamic_slice": 1, "dynamic_update_slice": 2},
+    **{"polynomial": 2, "select_n": 2, "dynamic_slice": 1, "dynamic_update_slice": 2},
 }
 PAIRS = {"reduce", "reduce_window"}  # operands, and as many initial values
 

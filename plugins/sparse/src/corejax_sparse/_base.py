@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import Tracer
+from corejax.extend import Tracer, tree
 
 
 class SparseEfficiencyError(ValueError):
@@ -96,7 +96,7 @@ class JAXSparse:
 
     def block_until_ready(self) -> Any:
         """Wait until the elements are computed, and return the array."""
-        corejax.block_until_ready(corejax.tree.leaves(self))
+        corejax.block_until_ready(tree.tree_leaves(self))
         return self
 
 

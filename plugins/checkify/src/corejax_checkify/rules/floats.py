@@ -15,10 +15,11 @@ from corejax_lax_basic import lax
 
 _COMPUTING = """
     acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp
-    cummax cummin cumprod cumsum custom_linear_solve digamma dot_general effectful_ffi_call erf erf_inv erfc
-    exp exp2 expm1 ffi_call igamma igamma_grad_a igammac integer_pow lgamma linear_call log log1p logistic mul pad
-    polygamma pow ragged_dot_general random_gamma_grad reduce reduce_prod reduce_sum reduce_window reduce_window_sum
-    regularized_incomplete_beta rsqrt scaled_dot select_and_scatter_add sin sinh sqrt square sub tan tanh zeta
+    cummax cummin cumprod cumsum custom_linear_solve digamma dot_general effectful_ffi_call erf erf_inv erfc exp exp2
+    expm1 ffi_call igamma igamma_grad_a igammac integer_pow lgamma linear_call log log1p log2 logistic mul
+    one_minus_square pad polygamma polynomial pow ragged_dot_general random_gamma_grad reduce reduce_prod reduce_sum
+    reduce_window reduce_window_sum regularized_incomplete_beta rsqrt scaled_dot select_and_scatter_add sin sinh sqrt
+    square sub tan tanh zeta
 """
 _MOVING = """
     abs after_all and approx_top_k argmax argmin bitcast_convert_type broadcast_in_dim ceil clamp clz complex

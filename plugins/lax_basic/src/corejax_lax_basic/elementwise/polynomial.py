@@ -78,10 +78,10 @@ def _impl(x: Any, *coeffs: Any) -> Any:
     return np.asarray(out)
 
 
-def _type(x: ShapedArray, *coeffs: ShapedArray) -> ShapedArray:
-    if not coeffs:
-        raise TypeError("polynomial takes at least one coefficient, got none")
-    operands = (x, *coeffs)
+def _type(*operands: ShapedArray) -> ShapedArray:
+    if len(operands) < 2:
+        raise TypeError(f"polynomial takes at least 2 operands, got {len(operands)}")
+    x = operands[0]
     check_equal_dtypes("polynomial", operands)
     check_kind("polynomial", x, NUMERIC)
     return ShapedArray(joint_shape("polynomial", operands), x.dtype, all(a.weak_type for a in operands))

@@ -50,6 +50,8 @@ _OURS = (
     "parallel",
     "random",
     "scipy",
+    "sparse",
+    "state",
     "testing",
     "to-jax",
     "to-torch",
