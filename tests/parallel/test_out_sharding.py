@@ -75,9 +75,8 @@ def draws() -> dict[str, Callable[..., Any]]:
     """Every distribution that has it, of eight draws where it takes a shape."""
     found = {}
     for name in dir(random):
-        parameters = (
-            inspect.signature(f).parameters if callable(f := getattr(random, name)) and not isinstance(f, type) else {}
-        )
+        f = getattr(random, name)
+        parameters = inspect.signature(f).parameters if inspect.isfunction(f) else {}
         if "out_sharding" in parameters:
             more = {"shape": (8,)} if "shape" in parameters and name != "randint" else {}
             found[f"random.{name}"] = functools.partial(f, random.key(1), *ARGUMENTS.get(name, ()), **more)
