@@ -107,8 +107,7 @@ lint: $(VENV)/.stamp-test  ## ruff, import-linter, odd words, reasons of ignored
 	$(BIN)/python -m tools.type_ignores
 	$(BIN)/mypy
 
-types: $(VENV)/.stamp-manifests  ## What pyright, mypy and jedi make of the stubs (pyright needs Node.js)
-	$(BIN)/python -m pip install --quiet pyright
+types: $(VENV)/.stamp-test  ## What pyright, mypy and jedi make of the stubs (pyright needs Node.js)
 	$(BIN)/python -m pytest tests/stubs $(ARGS)
 
 format: $(VENV)/.stamp-test  ## Rewrite the code in the common format, with the safe fixes

@@ -15,7 +15,7 @@ import corejax.numpy as jnp
 from corejax import lax
 from corejax.experimental import sparse
 from corejax.experimental.sparse import BCOO
-from tests.sparse.test_bcoo import arrays, check, dense, few
+from tests.sparse.samples import arrays, check, dense, few
 
 
 @st.composite

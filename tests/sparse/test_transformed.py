@@ -12,7 +12,7 @@ import corejax.numpy as jnp
 from corejax import lax, nn
 from corejax.experimental import sparse
 from corejax.experimental.sparse import BCOO, BCSR
-from tests.sparse.test_bcoo import check, dense
+from tests.sparse.samples import check, dense
 
 jax = pytest.importorskip("jax")
 js = pytest.importorskip("jax.experimental.sparse")

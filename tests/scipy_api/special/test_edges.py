@@ -90,7 +90,8 @@ def test_derivatives_at_edges():
     np.testing.assert_allclose(corejax.grad(special.boxcox1p, 1)(-1.0, 2.0), 0.25)
 
 
-@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_compiled_nans_of_what_cannot_be_negative(dtype):
     """XLA takes `abs(x) >= 0` for true, of NaN too."""
     x = np.full(2, np.nan, dtype)

@@ -12,7 +12,7 @@ import sysconfig
 import types
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
@@ -265,7 +265,7 @@ _HEAP = 1 << 9  # the flag of classes that a class statement made, among others
 
 def _is_python(cls: type) -> bool:
     """Return whether all attributes of a class's instances are in `__dict__` and `__slots__`."""
-    bases = [base for base in cls.__mro__ if base is not object]
+    bases = [base for base in cls.__mro__ if base not in (object, Generic)]  # written in C since Python 3.12
     return not issubclass(cls, io.IOBase) and all(
         base.__flags__ & _HEAP and not {"__dict__", "__slots__"}.isdisjoint(dir(base)) for base in bases
     )
