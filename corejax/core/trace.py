@@ -16,7 +16,7 @@ import math
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -61,7 +61,7 @@ class Trace:
         self.alive = True
         self.debug = debug
 
-    def process_primitive(self, primitive: Any, args: Operands, params: Params) -> list[Any]:
+    def process_primitive(self, primitive: Any, args: Sequence[Any], params: Params) -> list[Any]:
         """Interpret one application and return the list of its outputs."""
         raise NotImplementedError(f"{type(self).__name__}.process_primitive")
 

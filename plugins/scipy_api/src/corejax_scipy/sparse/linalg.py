@@ -115,14 +115,14 @@ _BICGSTAB = (
 
 def _solver(name: str, method: _Any, symmetric: bool, doc: str) -> _Callable[..., tuple[_Any, None]]:
     def function(
-        A: _Any,
+        A: _Callable[..., _Any] | _Any,
         b: _Any,
         x0: _Any = None,
         *,
         tol: _Any = 1e-05,
         atol: _Any = 0.0,
         maxiter: int | None = None,
-        M: _Any = None,
+        M: _Callable[..., _Any] | _Any = None,
     ) -> tuple[_Any, None]:
         return _solve(name, method, A, b, x0, maxiter, M, symmetric, tol=tol, atol=atol)
 
@@ -135,7 +135,7 @@ bicgstab = _solver("bicgstab", _bicgstab_vectors, False, _BICGSTAB)
 
 
 def gmres(
-    A: _Any,
+    A: _Callable[..., _Any] | _Any,
     b: _Any,
     x0: _Any = None,
     *,
@@ -143,7 +143,7 @@ def gmres(
     atol: _Any = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: _Any = None,
+    M: _Callable[..., _Any] | _Any = None,
     solve_method: str = "batched",
 ) -> tuple[_Any, None]:
     """Solve `A x = b` by generalised minimal residuals, for a general `A`.
