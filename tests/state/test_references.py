@@ -162,6 +162,35 @@ def test_values_that_were_read_stay_as_they_were() -> None:
     np.testing.assert_array_equal(initial, [1, 1, 1])
 
 
+def test_two_references_with_one_value_and_arrays_beside_them() -> None:
+    first, second = corejax.new_ref(jnp.zeros(3)), corejax.new_ref(jnp.zeros(3))
+
+    @corejax.jit
+    def assign(x: Any) -> Any:
+        first[...] = x
+        second[...] = x
+        return first[...]
+
+    @corejax.jit
+    def change() -> None:
+        first[...] += 1
+        second[...] += 2
+
+    @corejax.jit
+    def exchange() -> None:
+        first[...], second[...] = second[...], first[...]
+
+    x = jnp.arange(3.0)
+    result = assign(x)
+    change()
+    exchange()
+    change()
+    np.testing.assert_array_equal(first[...], [3, 4, 5])
+    np.testing.assert_array_equal(second[...], [3, 4, 5])
+    for unchanged in (x, result):
+        np.testing.assert_array_equal(unchanged, [0, 1, 2])
+
+
 def test_make_jaxpr_and_eval_shape_show_the_value_as_argument_and_result() -> None:
     ref = corejax.new_ref(jnp.zeros(3))
 

@@ -74,6 +74,8 @@ def _references(args: Any) -> list[Ref]:
     Raises:
         ValueError: a reference occurs twice. The message names both places.
     """
+    if not any(map(_is_ref, tree.tree_leaves(args, is_leaf=_is_ref))):  # the usual case, fast
+        return []
     places: dict[Ref, Any] = {}
     for path, x in tree.tree_flatten_with_path(args, is_leaf=_is_ref)[0]:
         if not _is_ref(x):
