@@ -256,6 +256,23 @@ def test_a_backward_pass_writes_a_reference(transform: str, remat: bool) -> None
     assert seen[...] == 124.0  # 1, 2, 4: the cotangents from the last iteration to the first
 
 
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_backward_pass_writes_the_references_of_its_call(jit: bool) -> None:
+    refs = [corejax.new_ref(jnp.zeros(())) for _ in range(3)]
+
+    def f(ref: corejax.Ref, x: Any) -> Any:
+        return jnp.sin(stash(ref, x))
+
+    call = corejax.jit(f) if jit else f
+    for transform in (corejax.grad, lambda g: corejax.jit(corejax.grad(g))):
+        transform(lambda x: sum(k * call(ref, x) for k, ref in enumerate(refs)))(0.0)
+        assert [float(ref[...]) for ref in refs] == [0, 1, 2]
+        for ref in refs:
+            ref[...] = 0.0
+    corejax.grad(call, 1)(refs[2], 0.0)
+    assert [float(ref[...]) for ref in refs] == [0, 0, 1]
+
+
 def test_rules_for_derivatives_read_references() -> None:
     scale = corejax.new_ref(3.0)
 

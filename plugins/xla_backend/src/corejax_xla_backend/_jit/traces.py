@@ -106,8 +106,14 @@ class TracedProgram(NamedTuple):
 
 
 def keyed_cells(args: Any) -> tuple[Any, list[Cell], list[Cell]]:
-    """Return the arguments with stand-ins for their cells, the cells and the stand-ins; see `CellArguments`."""
-    return (args, [], []) if cell_arguments.value is None else cell_arguments.value.keyed(args)
+    """Return the arguments with stand-ins for their cells, the cells and the stand-ins; see `CellArguments`.
+
+    Under a transformation the function is traced on the cells themselves, because the backward pass of a function with
+    custom rules may use them later, when the call has ended.
+    """
+    if cell_arguments.value is None or current_trace() is not bottom_trace():
+        return args, [], []
+    return cell_arguments.value.keyed(args)
 
 
 MAX_TRACES = 4096  # traces of one jitted function
