@@ -57,6 +57,15 @@ class CellArguments(NamedTuple):
 cell_arguments: Slot[CellArguments] = Slot("the cells in arguments")
 
 
+def refuse_cells(transform: str, arguments: object) -> None:
+    """Raise TypeError if an argument to be differentiated is a cell."""
+    if cell_arguments.value is not None and (cells := cell_arguments.value.mapped(arguments, None)):
+        raise TypeError(
+            f"{transform}: the argument {cells[0][0]!r} is a reference, which has no derivative: pass its value, "
+            "ref[...], or close over it"
+        )
+
+
 def with_cells(fun: Callable[..., Sequence[Any]], cells: Sequence[Cell]) -> Callable[..., Sequence[Any]]:
     """Return the flat function with the cells' values as last arguments and their last values as last results."""
 

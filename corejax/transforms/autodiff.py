@@ -16,7 +16,7 @@ from corejax import dtypes, tree
 from corejax.core.array import Value, as_array
 from corejax.core.avals import Avals, Operands, ShapedArray, get_aval
 from corejax.core.trace import in_scope
-from corejax.interpreters.cells import cell_arguments
+from corejax.interpreters.cells import cell_arguments, refuse_cells
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import as_tangent, jvp_flat
 from corejax.interpreters.linearize import LinearCall, LinearProgram, LinearTape, linearize_flat
@@ -61,6 +61,7 @@ def jvp(fun: Callable[..., object], primals: Operands, tangents: Operands, has_a
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments("jvp", fun, leaves, lambda: arg_names(fun, in_tree))
+    refuse_cells("jvp", primals)
     tangent_leaves = leaves_like(
         in_tree,
         tangents,
@@ -127,6 +128,7 @@ def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[object, ...],
     check_function(transform, fun)
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
+    refuse_cells(transform, primals)
     avals_in = tuple(get_aval(x) for x in leaves)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     active = [differentiable(a) for a in avals_in]

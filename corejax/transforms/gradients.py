@@ -17,6 +17,7 @@ from corejax import dtypes, tree
 from corejax.core.array import Array, as_array
 from corejax.core.avals import Operands, get_aval, is_array_like
 from corejax.core.trace import Tracer, escaped, in_scope
+from corejax.interpreters.cells import refuse_cells
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
@@ -146,6 +147,7 @@ class SelectedArguments:
         self.asked, self._args, self._kwargs = asked, args, kwargs
         self._positions = asked.positions(len(args))
         self.wanted = tuple([args[position] for position in self._positions])
+        refuse_cells(asked.transform, self.wanted)
         self.leaves, self.in_tree = tree.tree_flatten(self.wanted)
         self.active = [asked.check_input(x, self._names, i) for i, x in enumerate(self.leaves)]
 

@@ -249,6 +249,21 @@ def test_values_of_inner_transformations_are_refused() -> None:
     np.testing.assert_array_equal(ref[...], np.ones(3))
 
 
+def test_references_are_not_differentiated() -> None:
+    ref = corejax.new_ref(2.0)
+    calls = (
+        lambda: corejax.grad(lambda r: r[...] ** 2)(ref),
+        lambda: corejax.value_and_grad(lambda x, r: x * r["a"][...], (0, 1))(1.0, {"a": ref}),
+        lambda: corejax.vjp(lambda r: r[...] ** 2, ref),
+        lambda: corejax.jvp(lambda r: r[...] ** 2, (ref,), (ref,)),
+        lambda: corejax.jacrev(lambda r: r[...] ** 2)(ref),
+    )
+    for call in calls:
+        with pytest.raises(TypeError, match=r"the argument Ref\(2.* is a reference, which has no derivative"):
+            call()
+    assert corejax.grad(lambda r, x: r[...] * x, argnums=1)(ref, 3.0) == 2.0
+
+
 def test_references_that_escape() -> None:
     kept: list[Any] = []
     corejax.jit(lambda x: kept.append(corejax.new_ref(x)) or x)(1.0)
