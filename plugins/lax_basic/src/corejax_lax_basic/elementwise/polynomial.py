@@ -80,7 +80,9 @@ def _impl(x: Any, *coeffs: Any) -> Any:
 
 def _type(*operands: ShapedArray) -> ShapedArray:
     if len(operands) < 2:
-        raise TypeError(f"polynomial takes at least 2 operands, got {len(operands)}")
+        raise TypeError(
+            f"polynomial takes at least 2 operands, got {len(operands)}: the points and at least one coefficient"
+        )
     x = operands[0]
     check_equal_dtypes("polynomial", operands)
     check_kind("polynomial", x, NUMERIC)
