@@ -204,7 +204,7 @@ def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, li
         ValueError: the function writes a cell of an enclosing function.
     """
     jaxpr, consts, cells = stage_with_cells(fun, in_avals, debug)
-    return cells_as_constants(jaxpr, consts, cells, "it" if debug is None else debug.description())
+    return cells_as_constants(jaxpr, consts, cells, "tracing a function" if debug is None else debug.description())
 
 
 def cells_as_constants(jaxpr: Jaxpr, consts: list[Any], cells: Sequence[Cell], use: str) -> tuple[Jaxpr, list[Any]]:

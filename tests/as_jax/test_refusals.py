@@ -1,4 +1,4 @@
-"""What a process without corejax under the name jax, or a library that asks for other names, is told."""
+"""Errors in a process without corejax under the name jax, and of a library that asks for other names."""
 
 from __future__ import annotations
 

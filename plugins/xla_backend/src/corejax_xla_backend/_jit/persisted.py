@@ -115,7 +115,7 @@ def _content(program: TracedProgram, name: str, platform: str) -> bytes:
 
 
 def _loaded(content: bytes | None, signature: Signature) -> TracedProgram | None:
-    """Return the program of an entry; None if there is none, or it cannot be loaded."""
+    """Return the program of an entry; None if the entry is missing or cannot be loaded."""
     from corejax_xla_backend.export.exported import deserialize
 
     if content is None:
