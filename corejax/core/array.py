@@ -23,6 +23,7 @@ from corejax.core.avals import (
 from corejax.core.backend_calls import fetched_by, place_of, put_by
 from corejax.core.backends import Backend, backends
 from corejax.core.trace import Tracer, bottom_trace, current_trace, escaped, in_context
+from corejax.core.value_types import Packed
 from corejax.errors import PluginMissingError
 from corejax.messages import source_info
 from corejax.messages.homes import install_advice
@@ -447,7 +448,7 @@ def host_value(x: object) -> Any:
         UnexpectedTracerError: `x` is a tracer, which has escaped from its transformation.
         TypeError: `x` is not an array.
     """
-    if type(x) is Array:
+    if type(x) is Array or type(x) is Packed:
         return x._fetch()
     if isinstance(x, np.ndarray):
         return narrowed(x) if config.x64_compat else x
@@ -456,6 +457,11 @@ def host_value(x: object) -> Any:
     if (array_of := array_method(type(x))) is not None:
         return host_value(array_of(x))
     return np.asarray(x, dtype=get_aval(x).dtype)
+
+
+def boxed(x: Any, aval: ShapedArray) -> Any:
+    """Return the `Array` for a NumPy array of a type; a packed value is its own box."""
+    return x if type(x) is Packed else Array(x, aval)
 
 
 def narrowed(x: Any) -> Any:
@@ -472,7 +478,9 @@ def as_array(x: np.ndarray | np.generic | complex) -> Array: ...
 @overload
 def as_array(x: object) -> Value: ...
 def as_array(x: Any) -> Value:
-    """Convert `x` to an `Array`; tracers are returned unchanged, Python scalars become weakly typed arrays.
+    """Convert `x` to an `Array`; tracers and values of value types are returned unchanged.
+
+    Python scalars become weakly typed arrays.
 
     A NumPy array is copied, because its owner may write to it, even through another view of a read-only one. Under
     `config.x64_compat` it is converted to 32 bits.
@@ -480,8 +488,8 @@ def as_array(x: Any) -> Value:
     Raises:
         TypeError: `x` is not an array.
     """
-    if type(x) is Array or isinstance(x, Tracer):
-        return x
+    if type(x) is Array or isinstance(x, Tracer | Packed):
+        return x  # type: ignore[return-value]  # a packed value is passed on as an array is
     if isinstance(x, np.ndarray | np.generic):
         if config.x64_compat:
             x = narrowed(x)

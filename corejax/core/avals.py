@@ -119,6 +119,10 @@ class ShapedArray:
 
     at_least_vspace = to_tangent_aval  # an older name of JAX
 
+    def tangent_type(self) -> ShapedArray:
+        """Return the type of tangents and cotangents of values that have them: that of the value, strongly typed."""
+        return self.strip_weak_type()
+
     def strip_weak_type(self) -> ShapedArray:
         """Return the strongly typed aval of the same shape and dtype."""
         return self.update(weak_type=False) if self.weak_type else self
@@ -185,9 +189,8 @@ def _restored(shape: Shape, dtype: object, weak_type: bool, refinement: Refineme
     return ShapedArray(shape, dtype, weak_type).refined(refinement)
 
 
-def _intern(
-    cls: type[ShapedArray], shape: Shape, dtype: Any, weak_type: bool, refinement: Refinement | None = None
-) -> ShapedArray:
+def _intern(cls: type[ShapedArray], shape: Shape, dtype: Any, weak_type: bool, *more: object) -> ShapedArray:
+    """Return the instance of a class for some fields; `more` are the refinement and the fields of a subclass."""
     shape = tuple(as_dim(d) for d in shape)
     symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
     known = symbol is None
@@ -195,8 +198,11 @@ def _intern(
         raise ValueError(f"an array's dimensions are not negative, got shape {shape}")
     dtype = np.dtype(dtype)
     weak_type = bool(weak_type)
+    refinement = more[0] if more else None
     key: tuple[Any, ...] = (shape, dtype, weak_type)
-    if refinement is not None:
+    if cls is not ShapedArray:
+        key = (*key, cls, *more)
+    elif refinement is not None:
         key = (*key, refinement)
     interned = _interned if symbol is None else symbol.memo
     aval = interned.get(key)
@@ -289,7 +295,7 @@ def get_aval(x: Any) -> ShapedArray:
         TypeError: `x` is not an array.
     """
     aval = getattr(x, "aval", None)  # read once, because a nested JVPTracer computes it
-    if type(aval) is ShapedArray:
+    if type(aval) is ShapedArray or isinstance(aval, ShapedArray):
         return aval
     if type(x) in _SCALARS:
         return python_scalar_aval(x)
@@ -393,7 +399,7 @@ def conversion_hint(x: object) -> str:
 def is_array_like(x: object) -> bool:
     """Whether `get_aval` takes `x`."""
     return (
-        type(getattr(x, "aval", None)) is ShapedArray
+        isinstance(getattr(x, "aval", None), ShapedArray)
         or type(x) in _SCALARS
         or isinstance(x, np.ndarray | np.generic | bool | int | float | complex)
         or array_method(type(x)) is not None

@@ -26,10 +26,12 @@ import numpy as np
 from corejax import observe
 from corejax.base.texts import message_of
 from corejax.core.array import Array, as_array, backend_of_parts
+from corejax.core.array import boxed as boxed
 from corejax.core.avals import Avals, Operands, Params, ShapedArray
 from corejax.core.ownership import owned
 from corejax.core.primitive import Primitive, results_of_body
 from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
+from corejax.core.value_types import Packed
 from corejax.errors import CorejaxError
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
@@ -38,7 +40,7 @@ from corejax.messages.source_info import describe_source, user_line, without_cal
 from corejax.rules import Derivation, RuleFn, impl_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
-from corejax.rules.run_rule import run_rule
+from corejax.rules.run_rule import fits, run_rule
 from corejax.settings.memory_limit import LARGE, check_memory
 
 Evaluate = Callable[[Primitive, Sequence[Any], dict[str, Any]], list[Any]]
@@ -86,11 +88,11 @@ def evaluate_arrays(
 ) -> list[Array]:
     """Run an impl rule as `run_impl` does, or let the backend of a sharded operand evaluate; box the results."""
     if primitive in _takes_arrays:
-        return boxed(run_impl(rule, primitive, arrays, params, avals_out))
+        return box_results(run_impl(rule, primitive, arrays, params, avals_out))
     for x in arrays:
         if x._host is None and (backend := backend_of_parts(x)) is not None:
             return backend.evaluate(primitive, arrays, params)
-    return boxed(run_impl(partial(run_quietly, rule), primitive, [x._fetch() for x in arrays], params, avals_out))
+    return box_results(run_impl(partial(run_quietly, rule), primitive, [x._fetch() for x in arrays], params, avals_out))
 
 
 def run_impl(
@@ -121,10 +123,10 @@ def run_impl(
     return [(_checked(primitive, o, aval), aval) for o, aval in zip(outs, avals_out, strict=True)]
 
 
-def boxed(results: Sequence[tuple[object, ShapedArray]]) -> list[Array]:
+def box_results(results: Sequence[tuple[object, ShapedArray]]) -> list[Array]:
     """Box what `run_impl` returns."""
     return [
-        Array(x, aval) if type(x) is not Array else x if x.aval is aval else x._with_aval(aval) for x, aval in results
+        boxed(x, aval) if type(x) is not Array else x if x.aval is aval else x._with_aval(aval) for x, aval in results
     ]
 
 
@@ -176,7 +178,7 @@ def evaluate_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
         check_size(primitive, aval)
     rule = impl_rules.table.get(primitive) or impl_rules.lookup(primitive)
     if primitive in _takes_arrays:
-        operands = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
+        operands = [boxed(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
     outs = [x._fetch() if type(x) is Array else x for x, _ in run_impl(rule, primitive, operands, eqn.params, avals)]
     for out in outs:
         out.setflags(write=False)
@@ -262,7 +264,7 @@ def as_operand(primitive: Primitive, x: object) -> Array:
 
 def _checked(primitive: Primitive, out: object, aval: ShapedArray) -> Any:
     """Check a result of an impl rule against its type; return it as an `Array` if it is one, else as a NumPy array."""
-    if type(out) is Array and out.aval.shape == aval.shape and out.aval.dtype == aval.dtype:
+    if type(out) in (Array, Packed) and fits(out, aval):
         return out
     return as_promised(primitive, out, aval)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.core.array import Array, as_array, host_value, is_spread
+from corejax.core.array import Array, as_array, boxed, host_value, is_spread
 from corejax.core.avals import Operands, get_aval
 from corejax.core.trace import Tracer, state
 from corejax.interpreters import evaluation
@@ -66,7 +66,7 @@ def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     except Exception as error:
         _check_types(jaxpr.invars, [as_array(x) for x in values[len(jaxpr.constvars) :]], error)
         raise
-    return [Array(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
+    return [boxed(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
 
 
 concrete_runner.provide(_run_concrete)

@@ -221,7 +221,7 @@ def zeros_of(aval: ShapedArray) -> Value:
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """Return the type of tangents and cotangents: that of the value, strongly typed."""
-    return aval.strip_weak_type()
+    return aval.tangent_type()
 
 
 def as_tangent(x: object, aval: ShapedArray) -> Value:

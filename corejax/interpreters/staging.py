@@ -25,6 +25,7 @@ from corejax.core.array import Array, as_array
 from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive, flat_decomposition
 from corejax.core.trace import Trace, Tracer, escaped, set_contexts, state
+from corejax.core.value_types import Packed
 from corejax.interpreters.cells import Cell
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.debug_info import Debug
@@ -118,6 +119,8 @@ class StagingTrace(Trace):
         if kind is Array:
             if x.aval.ndim == 0 and x._host is not None and x.aval.dtype.names is None:
                 return Literal(x._host[()], x.aval)
+            return self._constant(x, x.aval)
+        if kind is Packed:
             return self._constant(x, x.aval)
         try:
             aval = get_aval(x)

@@ -117,6 +117,12 @@ class TranslationContext(Protocol):
     def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
         """Return the symbol of a private function for a program, for attributes: `f"decomposition = @{symbol}"`."""
 
+    def packed(self, aval: ShapedArray, parts: Sequence[TranslationValue]) -> TranslationValue:
+        """Return the value of a value type that the values `parts` store."""
+
+    def parts(self, values: Iterable[TranslationValue]) -> list[TranslationValue]:
+        """Return values of arrays only: a value of a value type is replaced by those of the arrays that store it."""
+
     def mesh_symbol(self, mesh: object) -> str:
         """Return the symbol of a mesh, for operations of the Shardy dialect; the program then runs on its devices."""
 

@@ -18,6 +18,7 @@ from corejax.base.tables import Entry, Table
 from corejax.core.array import host_value
 from corejax.core.avals import Refinement, ShapedArray, numbers_of
 from corejax.core.trace import Tracer
+from corejax.core.value_types import Packed
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 
 __corejax_registers_for_caller__ = True
@@ -118,9 +119,14 @@ def literal_scalar(literal: Literal) -> Scalar:
 
 
 def const_text(const: object) -> str:
-    """Return a constant's value as a nested list or, if it is large, as `full(0.0)` or `base64('...')` of its bytes."""
+    """Return a constant's value as a nested list or, if it is large, as `full(0.0)` or `base64('...')` of its bytes.
+
+    A value of a value type is a list of its parts in parentheses.
+    """
     if isinstance(const, Tracer):
         return opaque_text(const)
+    if type(const) is Packed:
+        return f"({', '.join(map(const_text, const.parts))})"
     array = np.asarray(host_value(const))
     if array.dtype.names is not None:
         array = numbers_of(array)

@@ -45,6 +45,8 @@ def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: P
     rule = abstract_eval_rules.lookup(primitive)
     if dtypes.has_extended():
         _refuse_extended(primitive, avals)
+    if primitive.decomposition is None:
+        _refuse_packed(primitive, avals)
     try:
         out = rule(*avals, **params)
     except TypeError as error:
@@ -103,6 +105,16 @@ def _refuse_extended(primitive: Primitive, avals: Avals) -> None:
         return
     if primitive.tags.isdisjoint(("structural", "higher_order")):
         raise dtypes.no_numbers(extended, f"primitive {primitive.name!r}")
+
+
+def _refuse_packed(primitive: Primitive, avals: Avals) -> None:
+    """Raise TypeError if an operand of a primitive of arrays is of a value type."""
+    for i, aval in enumerate(avals):
+        if type(aval) is not ShapedArray and primitive.tags.isdisjoint(("higher_order", "value_types")):
+            raise TypeError(
+                f"primitive {primitive.name!r} takes arrays, and operand {i} is of type {aval.str_short()}: use an "
+                "operation of this type, or the arrays that store the value (corejax.lax.unpack)"
+            )
 
 
 def _no_types(primitive: Primitive, out: Any) -> TypeError:

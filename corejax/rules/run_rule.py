@@ -100,11 +100,13 @@ def shown(x: object) -> str:
 
 
 def fits(x: object, aval: ShapedArray) -> bool:
-    """Return whether a value has the shape and dtype of `aval`."""
+    """Return whether a value has the shape and dtype of `aval`; of a value type, whether it has this type."""
     try:
         actual = get_aval(x)
     except TypeError:
         return False
+    if actual is aval or not type(actual) is type(aval) is ShapedArray:
+        return actual is aval
     return actual.shape == aval.shape and actual.dtype == aval.dtype
 
 
@@ -164,8 +166,9 @@ def check_tangent(primitive: Primitive, out: object, tangent: object) -> None:
             f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, which has no tangent: return None"
         )
         raise mismatch(jvp_rules, primitive, problem)
-    if not fits(tangent, aval):
-        problem = f"{shown(tangent)} as tangent of a result of type {aval.str_short()}; it has to be of this type"
+    if not fits(tangent, aval.tangent_type()):
+        what = f"{shown(tangent)} as tangent of a result of type {aval.str_short()}"
+        problem = f"{what}; it has to be of type {aval.tangent_type().str_short()}"
         raise mismatch(jvp_rules, primitive, problem)
 
 

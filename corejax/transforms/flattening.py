@@ -17,6 +17,7 @@ from corejax import dtypes, tree
 from corejax.core.array import Array, as_array
 from corejax.core.avals import Operands, ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.core.trace import Tracer, escaped
+from corejax.core.value_types import Packed, ValueType
 from corejax.interpreters.cells import cell_arguments
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.messages import source_info
@@ -285,6 +286,8 @@ class ShapeDtypeStruct:
 types_of[ShapeDtypeStruct] = shaped_abstractify
 
 
-def type_without_value(aval: ShapedArray) -> ShapeDtypeStruct:
-    """Convert an aval to a `ShapeDtypeStruct`."""
+def type_without_value(aval: ShapedArray) -> Any:
+    """Convert an aval to a `ShapeDtypeStruct`; a value type, to a `Packed` of these."""
+    if isinstance(aval, ValueType):
+        return Packed(aval, list(map(type_without_value, aval.parts())))
     return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=aval.explicit_sharding)

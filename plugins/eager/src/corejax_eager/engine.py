@@ -81,7 +81,7 @@ def _evaluate(below: Evaluate, primitive: Primitive, args: Sequence[Any], params
         rule = large.compiled_rule(primitive, avals, avals_out, params)
         if rule is not None:
             try:
-                return evaluation.boxed(run_impl(rule, primitive, arrays, params, avals_out))
+                return evaluation.box_results(run_impl(rule, primitive, arrays, params, avals_out))
             except BackendError:  # the program cannot run here, in a forked process for example
                 return below(primitive, arrays, params)
     if not observe.watched and not primitive.multiple_results:

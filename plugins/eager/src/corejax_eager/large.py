@@ -184,7 +184,7 @@ def run_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     is_large = any(v.aval.size >= SIZE for v in (*eqn.invars, *eqn.outvars)) or is_compiled_equation(eqn)
     if eqn.primitive.multiple_results or not is_large:
         return evaluation.evaluate_equation(eqn, operands)
-    arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
+    arrays = [evaluation.boxed(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
     return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]
 
 

@@ -40,7 +40,7 @@ from corejax.extend import (
 from corejax.extend.devices import checks_values, is_spread
 from corejax.extend.messages import did_you_mean, observe
 from corejax.extend.programs import keep_all
-from corejax.extend.speed import bottom, quiet, run_quietly, source_info, state
+from corejax.extend.speed import bottom, evaluation, quiet, run_quietly, source_info, state
 from corejax_eager import codegen, large
 from corejax_eager.cache import Cache
 
@@ -179,7 +179,7 @@ class _Remembered:
             outs = bottom.run_program(jaxpr, [*known, *map(codegen.host_of, arrays)])
             for i in forwarded:
                 outs[i] = outs[i].copy()
-            return _unflatten(structure, [Array(o, aval) for o, aval in zip(outs, avals, strict=True)])
+            return _unflatten(structure, [evaluation.boxed(o, aval) for o, aval in zip(outs, avals, strict=True)])
 
         return by_equations
 

@@ -113,6 +113,8 @@ _MODULES = {
         betainc igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p random_gamma_grad
         random_gamma_grad_p regularized_incomplete_beta_p
     """,
+    "values.pack": "pack pack_p unpack unpack_p",
+    "values.rearranged": "choose rearranged_p",
     "windows.general": "reduce_window reduce_window_p",
     "windows.geometry": "padtype_to_pads reduce_window_shape_tuple",
     "windows.reduce_window": "reduce_window_max_p reduce_window_min_p reduce_window_sum_p",
@@ -122,7 +124,7 @@ _MODULES = {
 
 # Helpers for the functions of other plugins, which find them by name; they are hidden from users.
 _SHARED = """
-    as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
+    as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape choose
     check_dtype_promotion check_rank_promotion convert_operand dtypes_of fill_scalar from_sequence in_dtype
     is_python_scalar is_several lazy_names make_scalar named place promote_dtypes promote_operands yielding_scalar
     zeros_like_array

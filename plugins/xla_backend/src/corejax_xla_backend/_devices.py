@@ -10,7 +10,7 @@ import numpy as np
 
 from corejax.extend import Array, Tracer, as_array, backends, config, dtypes, get_aval, tree
 from corejax.extend.devices import Device, bound_device, placed
-from corejax.extend.types import device_buffer
+from corejax.extend.types import Packed, device_buffer
 from corejax_xla_backend.memory_spaces import Space, in_space, other_memory_of
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable, other_memory
 from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_spec, settled
@@ -141,6 +141,8 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
         if isinstance(leaf, Tracer):
             is_sharded = isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding)
             return constrain(leaf, in_space(where, Space.Device), "device_put") if is_sharded else leaf
+        if type(leaf) is Packed:
+            return Packed(leaf.aval, list(map(put, leaf.parts)))
         if isinstance(where, Sharding):
             return put_at(leaf, where)
         return to_place(leaf, as_array(leaf), where)

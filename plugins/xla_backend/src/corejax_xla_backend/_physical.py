@@ -12,7 +12,7 @@ equation that takes or returns such arrays is rewritten by the first of these th
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from corejax.extend import (
@@ -26,6 +26,7 @@ from corejax.extend import (
     close_over_consts,
     decomposed,
     dtypes,
+    find_primitive,
     flat_decomposition,
     inline_equations,
     memoised,
@@ -33,9 +34,10 @@ from corejax.extend import (
     stage_closed,
     vmap_rules,
 )
+from corejax.extend.devices import CompileOptions
 from corejax.extend.messages import CorejaxError
 from corejax.extend.transforms import batch_flat
-from corejax.extend.types import numbers_of, physical_aval, physical_rules
+from corejax.extend.types import Packed, ValueType, numbers_of, physical_aval, physical_rules
 
 
 class NoPhysicalRuleError(CorejaxError, NotImplementedError):
@@ -55,6 +57,87 @@ def physical_program(closed: ClosedJaxpr) -> ClosedJaxpr:
     # The memo holds None for an unchanged program: a reference to itself would be a cycle that holds its executables.
     (physical,) = memoised(closed, ("physical",), lambda: (_physical(closed),))
     return closed if physical is None else physical
+
+
+def flat_program(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program of arrays for a program that takes or returns values of value types.
+
+    The arrays that store such a value take its place; the program itself if there are none.
+    """
+    atoms = (*closed.jaxpr.constvars, *closed.jaxpr.invars, *closed.jaxpr.outvars)
+    if not any(isinstance(v.aval, ValueType) for v in atoms):
+        return closed
+    flat: ClosedJaxpr = memoised(closed, ("flat",), lambda: _flat(closed))
+    return flat
+
+
+def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    eqns: list[JaxprEqn] = []
+
+    def parts_of(v: Any) -> list[Any]:
+        return list(map(Var, v.aval.parts())) if isinstance(v.aval, ValueType) else [v]
+
+    def binders(variables: Sequence[Var]) -> list[Var]:
+        flat: list[Var] = []
+        for v in variables:
+            parts = parts_of(v)
+            if parts != [v]:
+                eqns.append(JaxprEqn(_primitive("pack"), parts, [v], {"type": v.aval}))
+            flat += parts
+        return flat
+
+    constvars, invars = binders(jaxpr.constvars), binders(jaxpr.invars)
+    eqns += jaxpr.eqns
+    outvars: list[Any] = []
+    for v in jaxpr.outvars:
+        parts = parts_of(v)
+        if parts != [v]:
+            eqns.append(JaxprEqn(_primitive("unpack"), [v], parts, {}))
+        outvars += parts
+    return ClosedJaxpr(Jaxpr(constvars, invars, eqns, outvars, jaxpr.debug_info), flat_values(closed.consts))
+
+
+def _primitive(name: str) -> Primitive:
+    primitive = find_primitive(name)
+    assert primitive is not None  # a program with a value type has an equation with this primitive, or its plugin
+    return primitive
+
+
+def flat_values(values: Iterable[Any]) -> list[Any]:
+    """Return values with the arrays that store a packed value in its place."""
+    return [part for x in values for part in (x.parts if type(x) is Packed else (x,))]
+
+
+def flat_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
+    """Return types with the types of its parts in the place of a value type."""
+    return [part for aval in avals for part in (aval.parts() if isinstance(aval, ValueType) else (aval,))]
+
+
+def packed_values(avals: Iterable[ShapedArray], arrays: Iterable[Any]) -> list[Any]:
+    """Return values of these types from the arrays that store them, the inverse of `flat_values`."""
+    each = iter(arrays)
+    return [
+        Packed(aval, [next(each) for _ in aval.parts()]) if isinstance(aval, ValueType) else next(each)
+        for aval in avals
+    ]
+
+
+def flat_options(options: CompileOptions, closed: ClosedJaxpr) -> CompileOptions:
+    """Return the options of a program for its `flat_program`: what holds for a value holds for each of its parts."""
+
+    def repeated(choices: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
+        return tuple(x for x, aval in zip(choices, avals, strict=False) for _ in flat_avals([aval]))
+
+    binders = [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
+    known = {i: (aval, data) for i, aval, data in options.known}
+    numbers = repeated(range(len(binders)), binders)
+    return options._replace(
+        donated=repeated(options.donated, closed.in_avals),
+        in_shardings=repeated(options.in_shardings, binders),
+        out_shardings=repeated(options.out_shardings, closed.out_avals),
+        known=tuple((k, *known[i]) for k, i in enumerate(numbers) if i in known),
+    )
 
 
 def _extended(aval: ShapedArray) -> bool:

@@ -24,6 +24,7 @@ from corejax.extend import (
     ShapedArray,
     config,
     eval_jaxpr_on_host,
+    host_value,
 )
 from corejax.extend.devices import (
     DEFAULT_OPTIONS,
@@ -38,9 +39,17 @@ from corejax.extend.devices import (
 from corejax.extend.messages import Changed, clears_cache, observe, run_within
 from corejax.extend.programs import programs_of
 from corejax.extend.speed import Layer, evaluation, set_layer
+from corejax.extend.types import Packed
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import is_observed, report
-from corejax_xla_backend._physical import physical_program
+from corejax_xla_backend._physical import (
+    flat_avals,
+    flat_options,
+    flat_program,
+    flat_values,
+    packed_values,
+    physical_program,
+)
 from corejax_xla_backend._progress import compilation
 from corejax_xla_backend._several_devices import place_program
 
@@ -97,8 +106,10 @@ def run(
     executable: Executable, backend: Backend, arrays: Sequence[Array], out_avals: Sequence[ShapedArray]
 ) -> list[Array]:
     """Run an executable on arrays, which are moved if necessary; the results may still be computing."""
-    outs = run_by(backend, executable, [buffer_of(x, backend) for x in arrays], out_avals)
-    return [Array(buffer, aval) for buffer, aval in zip(outs, out_avals, strict=True)]
+    types = flat_avals(out_avals)
+    outs = run_by(backend, executable, [buffer_of(x, backend) for x in flat_values(arrays)], types)
+    results = [Array(buffer, aval) for buffer, aval in zip(outs, types, strict=True)]
+    return packed_values(out_avals, results)
 
 
 def run_where_they_are(
@@ -149,15 +160,18 @@ def interpreting() -> bool:
     return _state.interpreting
 
 
-def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
+def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Any]:
     """Return the results of a program, computed by the eager rules."""
     outs = run_within((Changed(_state, "interpreting", True),), _interpret, closed, arrays)
-    return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+    return [
+        out if type(out) is Packed else Array(np.array(out, aval.dtype), aval)
+        for out, aval in zip(outs, closed.out_avals, strict=True)
+    ]
 
 
 def _interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Any]:
     with np.errstate(all="ignore"):  # as compiled programs do
-        return eval_jaxpr_on_host(closed, [np.asarray(x) for x in arrays])
+        return eval_jaxpr_on_host(closed, list(map(host_value, arrays)))
 
 
 def interpret_unless(is_stale: Callable[[], bool], closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array] | None:
@@ -197,7 +211,10 @@ def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOpt
     """Compile a program and report the compilation."""
     started = time.perf_counter()
     backend, platform = target
-    logical, closed = closed, physical_program(closed)
+    logical, flat = closed, flat_program(closed)
+    if flat is not closed:
+        options = flat_options(options, closed)
+    closed = physical_program(flat)
     _check_dtypes(closed, name, backend)
     if not options.devices and device != backend.default_device(platform):
         options = options._replace(device=device)

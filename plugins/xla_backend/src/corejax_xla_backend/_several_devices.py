@@ -15,6 +15,7 @@ from corejax.extend import Array, Backend, BackendError, ClosedJaxpr, Jaxpr, Sha
 from corejax.extend.devices import CompileOptions, bound_device
 from corejax.extend.plugins import exported
 from corejax.extend.programs import subjaxprs
+from corejax.extend.types import Packed
 from corejax_xla_backend.sharding import Sharding, TiledSharding, check_fits
 
 Tiles = np.ndarray[Any, Any]
@@ -107,7 +108,14 @@ def place_program(
             the options say; or a mesh has no devices, and neither arguments nor the context determine them.
         BackendError: the devices belong to a topology, on which nothing can run.
     """
-    return place_call(closed, name, options, [bound_device(x, backend) for x in arrays], [x.aval for x in arrays])
+    return place_call(closed, name, options, [_place(x, backend) for x in arrays], [x.aval for x in arrays])
+
+
+def _place(x: Any, backend: Backend) -> Any:
+    """Return the device or sharding that an argument is bound to, or None; for a packed value, that of its parts."""
+    if type(x) is Packed:
+        return next((place for place in (_place(part, backend) for part in x.parts) if place is not None), None)
+    return bound_device(x, backend)
 
 
 def place_call(

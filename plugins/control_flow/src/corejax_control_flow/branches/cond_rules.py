@@ -162,10 +162,7 @@ def _select_outputs(axis_size: int, index: Any, index_dim: int, operands: Any, d
         cases = list(column)
         if any(d is not None or get_aval(x).ndim for x, d in zip(column, dims, strict=True)):
             cases = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(column, dims, strict=True)]
-        # If all cases are unbatched scalars, `select_n` broadcasts them against the batched index.
-        shape = get_aval(cases[0]).shape
-        which = lax.broadcast_in_dim(index, shape, (0,)) if len(shape) > 1 else index
-        vals_out.append(lax.select_n(which, *cases))
+        vals_out.append(lax.choose(index, *cases))  # broadcasts scalars, if all cases are unbatched ones
         dims_out.append(0)
     return vals_out, dims_out
 

@@ -12,7 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules, move_batch_axis, transpose_rules, vmap_rules
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    jvp_rules,
+    move_batch_axis,
+    transpose_rules,
+    vmap_rules,
+    zeros_like,
+)
 
 
 def _abstract_eval(x: ShapedArray, taken: ShapedArray) -> ShapedArray:
@@ -43,9 +51,7 @@ def if_taken_transpose(ct: Any, x: Any, taken: Any) -> list[Any]:
     """Return the cotangent for the elements that take the branch, and 0 for the others."""
     from corejax_lax_basic import lax
 
-    shape = get_aval(ct).shape
-    zeros = lax.full_like(ct, 0)
-    return [lax.select(lax.broadcast_in_dim(taken, shape, range(get_aval(taken).ndim)), ct, zeros), None]
+    return [lax.choose(taken, zeros_like(ct), ct), None]
 
 
 @vmap_rules.register(if_taken_p)

@@ -17,6 +17,7 @@ from corejax.extend.devices import checks_values
 from corejax.extend.messages import observe
 from corejax.extend.programs import subjaxprs
 from corejax.extend.speed import engine
+from corejax.extend.types import ValueType
 
 LONG = 1 << 14  # number of operations from which a scan is compiled
 STRETCH = 1 << 24  # number of operations in one compiled stretch
@@ -37,10 +38,11 @@ def _operations_of(program: ClosedJaxpr | Jaxpr) -> int:
 
 
 def may_be_compiled(program: ClosedJaxpr) -> bool:
-    """Return whether an eager loop over a program may run compiled: not with effects or keys, nor under checks."""
+    """Return whether an eager loop over a program may run compiled: on arrays, without effects, keys and checks."""
     if program.effects or config.disable_jit or observe.watched or checks_values():
         return False
-    return not any(dtypes.is_extended(aval.dtype) for aval in (*program.in_avals, *program.out_avals))
+    avals = (*program.in_avals, *program.out_avals)
+    return not any(dtypes.is_extended(aval.dtype) or isinstance(aval, ValueType) for aval in avals)
 
 
 def run_long_scan(

@@ -37,6 +37,7 @@ from corejax.extend import (
 from corejax.extend.programs import dce_rules, select_list
 from corejax.extend.transforms import unmapped_aval
 from corejax_control_flow.loops.long_scans import run_long_scan
+from corejax_control_flow.loops.scan_of_parts import divides_values, scan_of_parts
 from corejax_control_flow.programs.rewriting import rearranged
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
@@ -62,6 +63,9 @@ def scan_impl(
     **params: Any,
 ) -> list[Any]:
     """Run a Python loop over NumPy arrays, or compile the scan if it is long."""
+    if divides_values(jaxpr, num_carry, num_consts):
+        numbers = {"num_carry": num_carry, "num_consts": num_consts, "length": length, "reverse": reverse}
+        return scan_of_parts(scan_p, args, jaxpr=jaxpr, **numbers, **params)
     outs = run_long_scan(
         scan_p,
         args,

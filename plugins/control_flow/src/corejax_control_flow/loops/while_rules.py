@@ -288,7 +288,7 @@ def _per_element(
         cond_consts, body_consts, carry = split_list(args, [cond_nconsts, body_nconsts])
         (going,) = inline_closed(cond, [*cond_consts, *carry])
         new = inline_closed(body, [*body_consts, *carry])
-        return [_select(going, x, y) for x, y in zip(new, carry, strict=True)]
+        return [lax.choose(going, y, x) for x, y in zip(new, carry, strict=True)]
 
     def any_going(*args: Any) -> list[Any]:
         (going,) = inline_closed(cond, args)
@@ -302,11 +302,3 @@ def _per_element(
         )
 
     return memoised(body, ("while per element", cond, body_nconsts, cond_nconsts), make)
-
-
-def _select(going: Any, new: Any, old: Any) -> Any:
-    from corejax_lax_basic import lax
-
-    shape = get_aval(new).shape
-    which = lax.broadcast_in_dim(going, shape, (0,)) if len(shape) > 1 else going
-    return lax.select(which, new, old)

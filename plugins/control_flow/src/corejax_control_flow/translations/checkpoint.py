@@ -31,7 +31,7 @@ def remat_translation(
         outs = ctx.inline(jaxpr, in_vals)
         return outs
     fenced = ctx.op("optimization_barrier", *in_vals, out=[v.aval for v in in_vals])
-    sources = [v for v in fenced if v.aval.size and v.aval.dtype.name in _WORDS]
+    sources = [v for v in ctx.parts(fenced) if v.aval.size and v.aval.dtype.name in _WORDS]
     if ctx.platform != "cpu" or not sources or not jaxpr.out_avals:
         outs = ctx.inline(jaxpr, fenced)
         return outs

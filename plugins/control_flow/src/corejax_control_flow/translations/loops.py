@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
+from corejax.extend import ClosedJaxpr, ShapedArray, split_list, stage_closed, xla_translations
 from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops.progress import ProgressBar, progress_p, report, report_p
+from corejax_control_flow.loops.scan_of_parts import divides_values, scan_of_parts
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.loops.while_rules import while_p
 
@@ -36,6 +37,12 @@ def scan_translation(
     One iteration has `unroll` steps; the remaining steps follow the loop. The regions refer to constants and scanned
     arrays from outside, so that the loop does not carry them.
     """
+    if divides_values(jaxpr, num_carry, num_consts):
+        params: dict[str, Any] = {"jaxpr": jaxpr, "num_carry": num_carry, "num_consts": num_consts}
+        params |= {"length": length, "linear": linear, "reverse": reverse, "unroll": unroll}
+        of_parts = stage_closed(lambda *args: scan_of_parts(scan_p, args, **params), in_avals)
+        results: list[Any] = ctx.inline(of_parts, in_vals)
+        return results
     consts, carry, xs = split_list(in_vals, [num_consts, num_carry])
     if isinstance(length, SymbolicDim):
         return _scan_of_symbolic_length(ctx, _Loop(jaxpr, consts, xs, num_carry, length, reverse), carry)

@@ -36,6 +36,7 @@ from corejax.extend.messages import Changed, called_frame, capture_source, descr
 from corejax.extend.programs import subjaxprs
 from corejax.extend.speed import Evaluate, Layer, host_literal, set_layer
 from corejax.extend.transforms import replayed_source, replaying
+from corejax.extend.types import Packed
 
 
 class _State(threading.local):
@@ -126,6 +127,8 @@ def _arrays_in(value: Any) -> Iterator[Any]:
 
 def _invalid_kind(x: Any) -> str | None:
     """Return "nan" or "inf" if a value has one that a setting makes an error, else None."""
+    if type(x) is Packed:
+        return next(filter(None, map(_invalid_kind, x.parts)), None)
     if isinstance(x, Tracer) or not dtypes.is_inexact(get_aval(x).dtype):
         return None
     value = host_value(x)

@@ -14,7 +14,15 @@ import numpy as np
 from corejax.extend import Array, ClosedJaxpr, Jaxpr, ShapedArray, dtypes
 from corejax.extend.messages import JaxprSyntaxError
 from corejax.extend.printing import param_types, plugin_access
-from corejax.extend.types import Refinement, from_numbers, physical_aval, refinement_reader
+from corejax.extend.types import (
+    Packed,
+    Refinement,
+    ValueType,
+    from_numbers,
+    physical_aval,
+    refinement_reader,
+    value_types,
+)
 from corejax_explain.program_text.scalars import INT, UNSIGNED, Scalar, scalar_from_text
 
 NAME = re.compile(r"([A-Za-z_]\w*)")
@@ -24,6 +32,7 @@ _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"\w")
 # A refinement adds to sizes, `8@x` or `8@(x,y)`, and after the shape, `{V:i}` or `{V:(i, j)}`.
 _TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\w@(),\s]*)\](\{\w+:(?:\w+|\(\w+(?:,\s*\w+)*\))\})?")
+_VALUE_TYPE = re.compile(r"([A-Za-z_]\w*)\[\s*(?=[A-Za-z~])")  # the name of a value type, before an array's type
 _MARK = re.compile(r"@(?:\w+|\([\w,\s]+\))")
 _KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
 _OPAQUE = re.compile(r"<[^\n]*?>(?=[\s,;)\]]|$)")
@@ -192,10 +201,44 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
 class ValueReader(Cursor):
     """The parser of constants and parameters."""
 
-    def const(self, aval: ShapedArray) -> Array:
+    def type_text(self) -> TypeText:
+        """Parse a type; only the text of its refinement is kept."""
+        self.space()
+        start = self.pos
+        cls = self._value_type()
+        if cls is None:
+            return super().type_text()
+        array, fields = self.type(), {}
+        while self.at(","):
+            key = self.take(_KEY, "a field, its name and `=`").group(1)
+            fields[key] = self.value()
+        self.need("]")
+        return TypeText(cls(array.shape, array.dtype, **fields), "", start)
+
+    def _value_type(self) -> type[ValueType] | None:
+        """Step over the name of a value type and its bracket, and return the class; None if there is none."""
+        match = _VALUE_TYPE.match(self.text, self.pos)
+        if match is None:
+            return None
+        if match.group(1) not in value_types:
+            plugin_access().load_primitives()
+        cls = value_types.get(match.group(1))
+        if cls is not None:
+            self.pos = match.end()
+        return cls
+
+    def const(self, aval: ShapedArray) -> Array | Packed:
         """Parse a constant of a known type."""
         self.space()
         start = self.pos
+        if isinstance(aval, ValueType):
+            self.need("(")
+            parts = []
+            for part in aval.parts():
+                parts.append(self.const(part))
+                self.at(",")
+            self.need(")")
+            return Packed(aval, parts)
         try:
             if aval.dtype.names is not None:
                 return Array(from_numbers(self._const(physical_aval(aval)), aval.dtype), aval)
@@ -255,7 +298,7 @@ class ValueReader(Cursor):
             return self.program()
         if first == "<":
             self._opaque()
-        if first == "~" or _TYPE.match(self.text, self.pos):
+        if first == "~" or _TYPE.match(self.text, self.pos) or _VALUE_TYPE.match(self.text, self.pos):
             return self.type()
         if STRING.match(self.text, self.pos):
             return self.string()

@@ -17,6 +17,7 @@ _MODULES = {
     "shape": "broadcasting joining rearranging slicing tiling",
     "sorting": "sort top_k total_order",
     "special": "bessel error_functions gamma incomplete",
+    "values": "pack",
     "windows": "general reduce_window select_and_scatter selection",
 }
 # Modules that translate primitives of modules without a namesake here.

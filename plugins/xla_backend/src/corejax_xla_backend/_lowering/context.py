@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, dtypes, host_value
-from corejax.extend.types import SymbolicDim, as_dim, max_dim
+from corejax.extend.types import SymbolicDim, ValueType, as_dim, max_dim
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned
 from corejax_xla_backend._lowering.inlining import Inlining
 from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
@@ -23,10 +23,14 @@ from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.two_bits import check_divided
 from corejax_xla_backend._lowering.types import (
     KNOWN_NAN,
+    PackedValue,
     SlicedValue,
     Value,
     check_operands,
     element_text,
+    flat_avals,
+    flat_values,
+    packed_values,
     tensor_type,
 )
 
@@ -117,17 +121,14 @@ class TranslationContext(Placing, Inlining):
             middle, origins = f" ({', '.join(regions)})", self._origins(operands, regions)
         if attrs:
             middle += f" {{{attrs}}}"
-        if isinstance(out, ShapedArray):
+        if type(out) is ShapedArray:
             self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}{self.mark}')
             result = (SlicedValue if name in _SLICES else Value)(f"%{number}", out, origins)
             return self._keep_nan(name, operands, result) if origins & KNOWN_NAN else result
-        result_types = ", ".join([tensor_type(a) for a in out])
-        count = len(out)
-        bound = f"%{number}:{count} = " if count > 1 else f"%{number} = " if count else ""
+        avals: Sequence[ShapedArray] = [out] if isinstance(out, ShapedArray) else out
+        bound, result_types, results = self.results(number, avals, origins)
         self.lines.append(f'{bound}"{name}"({names}){middle} : ({types}) -> ({result_types}){self.mark}')
-        if count == 1:
-            return [Value(f"%{number}", out[0], origins)]
-        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out)]
+        return results[0] if avals is not out else results
 
     def _keep_nan(self, name: str, operands: Sequence[Value], result: Value) -> Value:
         """Select the operand of an exponential function where the operand is NaN.
@@ -227,14 +228,24 @@ class TranslationContext(Placing, Inlining):
         """
         inner = TranslationContext(self.module, self._counter, self.mark, self.scope, self._origin_bits)
         args = []
-        for aval in arg_avals:
+        for aval in flat_avals(arg_avals):
             self._counter[0] += 1
             name = f"%a{self._counter[0]}"
             args.append(Value(name, aval, self._origins(given)) if given else inner.argument(name, aval))
         inner.token = before = self.module.new_token()
-        outs = body(inner, *args)
-        outs = [outs] if isinstance(outs, Value) else list(outs)
+        outs = body(inner, *packed_values(arg_avals, args))
+        outs = flat_values([outs] if isinstance(outs, Value) else outs)
         return Region(args, inner.lines, outs, before, None if inner.token is before else inner.token, dialect)
+
+    @staticmethod
+    def packed(aval: ShapedArray, parts: Sequence[Value]) -> Value:
+        """Return the value of a value type that the values `parts` store."""
+        return PackedValue(aval, parts)
+
+    @staticmethod
+    def parts(values: Iterable[Value]) -> list[Value]:
+        """Return values of arrays only: a value of a value type is replaced by those of the arrays that store it."""
+        return flat_values(values)
 
     # -- constants and shapes ----------------------------------------------------------------------
 
@@ -293,6 +304,8 @@ class TranslationContext(Placing, Inlining):
 
     def full(self, aval: ShapedArray, value: Any) -> Value:
         """Return a constant with the same value everywhere; for an integer dtype, the value may be a symbol."""
+        if isinstance(aval, ValueType):
+            return PackedValue(aval, [self.full(part, value) for part in aval.parts()])
         if isinstance(value, SymbolicDim):
             return self._dense(str(value), aval)
         scalar = np.asarray(value).astype(aval.dtype)

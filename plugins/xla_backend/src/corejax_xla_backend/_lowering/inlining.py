@@ -23,11 +23,22 @@ from corejax.extend import (
 )
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
+from corejax.extend.types import Packed
 from corejax_xla_backend._lowering.function import Function
 from corejax_xla_backend._lowering.partitioned_calls import partition_equation, should_partition
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
-from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, KnownValue, Value, tensor_type
+from corejax_xla_backend._lowering.types import (
+    KNOWN_NAN,
+    OWN,
+    KnownValue,
+    PackedValue,
+    Value,
+    flat_avals,
+    flat_values,
+    packed_values,
+    tensor_type,
+)
 
 # Structural operations that repeat the elements of their first operand.
 _REPEATING = frozenset({"broadcast_in_dim", "reshape"})
@@ -43,8 +54,13 @@ class Inlining(Function):
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
         """Append a program's operations, and return its results."""
-        consts = [self.constant(c, v.aval.dtype) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
+        consts = [self._const(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
         return self.inline_jaxpr(closed.jaxpr, [*consts, *vals])
+
+    def _const(self, const: Any, aval: ShapedArray) -> Value:
+        if type(const) is Packed:
+            return PackedValue(aval, list(map(self._const, const.parts, const.aval.parts())))
+        return self.constant(const, aval.dtype)
 
     def inline_elementwise(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
         """Append the body of an elementwise primitive, as `inline` does; `in_elementwise` is True meanwhile."""
@@ -155,13 +171,21 @@ class Inlining(Function):
         number = self._counter[0] = self._counter[0] + 1
         names = ", ".join(v.name for v in vals)
         types = ", ".join(tensor_type(v.aval) for v in vals)
-        results = ", ".join(tensor_type(a) for a in out_avals)
-        bound = f"%{number}:{len(out_avals)} = " if len(out_avals) > 1 else f"%{number} = " if out_avals else ""
-        self.lines.append(f"{bound}func.call @{symbol}({names}){attrs} : ({types}) -> ({results}){self.mark}")
-        origins = self._origins(vals)
-        if len(out_avals) == 1:
-            return [Value(f"%{number}", out_avals[0], origins)]
-        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out_avals)]
+        bound, result_types, results = self.results(number, out_avals, self._origins(vals))
+        self.lines.append(f"{bound}func.call @{symbol}({names}){attrs} : ({types}) -> ({result_types}){self.mark}")
+        return results
+
+    @staticmethod
+    def results(number: int, avals: Sequence[ShapedArray], origins: int) -> tuple[str, str, list[Value]]:
+        """Return the text that binds an operation's results, the text of their types, and their values."""
+        flat = flat_avals(avals)
+        types = ", ".join([tensor_type(a) for a in flat])
+        if len(flat) == 1:
+            values, bound = [Value(f"%{number}", flat[0], origins)], f"%{number} = "
+        else:
+            values = [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(flat)]
+            bound = f"%{number}:{len(flat)} = " if flat else ""
+        return bound, types, packed_values(avals, values)
 
     def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
         """Return the symbol of a private function for a program, which is written once for each program object.
@@ -194,9 +218,9 @@ class Inlining(Function):
             ctx = type(self)(module, scope=self.scope)
             # A call may pass one value as all arguments, so that they have one origin.
             origins = OWN | KNOWN_NAN if known_nan else OWN
-            args = [Value(f"%arg{i}", v.aval, origins) for i, v in enumerate(closed.jaxpr.invars)]
+            args = [Value(f"%arg{i}", aval, origins) for i, aval in enumerate(flat_avals(closed.in_avals))]
             ctx.token = before = module.new_token()
-            outs = ctx.inline(closed, args)
+            outs = flat_values(ctx.inline(closed, packed_values(closed.in_avals, args)))
             ordered = ctx.token is not before
             for out in outs:
                 origins |= out.origins

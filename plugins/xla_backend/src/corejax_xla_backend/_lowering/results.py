@@ -33,7 +33,8 @@ def results_of_rule(primitive: Primitive, out: Any, outvars: Sequence[Var]) -> S
 
 def _fits(actual: Any, promised: ShapedArray) -> bool:
     """Return whether a result's type has the promised shape and dtype."""
-    return isinstance(actual, ShapedArray) and actual.shape == promised.shape and actual.dtype == promised.dtype
+    same_class = type(actual) is type(promised) is ShapedArray
+    return same_class and actual.shape == promised.shape and actual.dtype == promised.dtype
 
 
 def _describe(out: Any) -> str:

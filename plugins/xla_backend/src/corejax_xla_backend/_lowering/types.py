@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from corejax.extend import ShapedArray
 from corejax.extend.devices import bytes_text
 from corejax.extend.messages import clears_cache
-from corejax.extend.types import SymbolicDim
+from corejax.extend.types import SymbolicDim, ValueType
 from corejax_xla_backend._element_types import ELEMENT_TYPES
 
 _ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
@@ -32,9 +32,11 @@ def element_type(dtype: Any) -> str:
 
 
 def tensor_type(aval: ShapedArray) -> str:
-    """Return MLIR's tensor type of an aval: `tensor<3x4xf32>`."""
+    """Return MLIR's tensor type of an aval: `tensor<3x4xf32>`; a list of types for a value type."""
     text = _types.get(aval)
     if text is None:
+        if isinstance(aval, ValueType):
+            return ", ".join(map(tensor_type, aval.parts()))
         if aval.nbytes > _ADDRESSABLE:
             takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
             raise MemoryError(f"{takes}, which is more than a program can address")
@@ -71,6 +73,41 @@ class Value:
 
     def __repr__(self) -> str:
         return f"{self.name}: {tensor_type(self.aval)}"
+
+
+class PackedValue(Value):
+    """A value of a value type: the values of the arrays that store it, which operations take one after the other.
+
+    Attributes:
+        parts: the values.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, aval: ShapedArray, parts: Sequence[Value]) -> None:
+        super().__init__(", ".join(part.name for part in parts), aval)
+        self.parts = tuple(parts)
+        for part in parts:
+            self.origins |= part.origins
+
+
+def flat_values(values: Iterable[Value]) -> list[Value]:
+    """Return values of arrays only: a packed value is replaced by its parts."""
+    return [part for v in values for part in (v.parts if type(v) is PackedValue else (v,))]
+
+
+def flat_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
+    """Return types of arrays only: a value type is replaced by the types of its parts."""
+    return [part for aval in avals for part in (aval.parts() if isinstance(aval, ValueType) else (aval,))]
+
+
+def packed_values(avals: Iterable[ShapedArray], values: Iterable[Value]) -> list[Value]:
+    """Return values of these types from the values of arrays, the inverse of `flat_values`."""
+    each = iter(values)
+    return [
+        PackedValue(aval, [next(each) for _ in aval.parts()]) if isinstance(aval, ValueType) else next(each)
+        for aval in avals
+    ]
 
 
 class SlicedValue(Value):

@@ -20,8 +20,9 @@ from corejax.extend import Array, as_array, config, dtypes, get_aval, host_value
 from corejax.extend.devices import RepeatableCall, checks_values
 from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import on_context
-from corejax.extend.types import ElementBuffer
+from corejax.extend.types import ElementBuffer, Packed
 from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._physical import flat_values
 from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 from corejax_xla_backend.settings import DIRECTIONS
@@ -90,6 +91,7 @@ def _element_buffer(dtype: Any, children: Iterable[Any]) -> ElementBuffer:
 
 for each in _registries:  # the dtype, as metadata, distinguishes keys from plain numbers
     each.register_node(ElementBuffer, lambda x: ((x.buffer,), x.dtype), _element_buffer)
+    each.register_node(Packed, lambda x: (x.parts, x.aval), lambda aval, parts: Packed(aval, tuple(parts)))
 
 
 _accelerated = _jaxlib.cuda_plugin_path() is not None  # looked up once, because it searches the file system
@@ -300,12 +302,12 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     # C++ cannot run another backend's executable, nor raise the error of a callback that a call does not wait for.
     if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
         return None
-    leaves = tree.tree_leaves((call.args, call.kwargs))
+    leaves = flat_values(tree.tree_leaves((call.args, call.kwargs)))
     learn_nodes((call.args, call.kwargs, call.result))
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
         return None  # a pytree that only Python can flatten, or another backend's buffer
-    consts = [*executable.consts, *(_plain_buffer(const._buf) for const in call.consts)]
+    consts = [*executable.consts, *(_plain_buffer(const._buf) for const in flat_values(call.consts))]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
         return None
     if isinstance(executable.executable, _jaxlib.PartitionedExecutable):

@@ -24,7 +24,7 @@ from corejax.extend import (
 from corejax.extend.messages import api_boundary
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import linearize_flat, structural, tangent_aval
-from corejax.extend.types import ShapeDtypeStruct
+from corejax.extend.types import ShapeDtypeStruct, ValueType
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
@@ -130,6 +130,12 @@ def _exported(
     disabled_checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     checks.check_effects(name, closed)
+    for aval in (*closed.in_avals, *closed.out_avals):
+        if isinstance(aval, ValueType):
+            raise NotImplementedError(
+                f"export of {name}: it takes or returns a value of type {aval.str_short()}, and another process may "
+                "lack the plugin of the type: export a function of the arrays that store the value (corejax.lax.unpack)"
+            )
     used = {x for eqn in closed.jaxpr.eqns for x in eqn.invars if type(x) is Var} | set(closed.jaxpr.outvars)
     kept = tuple(v in used for v in closed.jaxpr.invars)
     allowed = [target for check in disabled_checks if (target := check.is_custom_call()) is not None]

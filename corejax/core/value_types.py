@@ -1,0 +1,145 @@
+"""Value types: types of values that a plugin stores in several arrays, such as quantised arrays.
+
+A value of such a type is one value everywhere: one operand, one variable of a program, one tracer. Only the primitives
+`pack` and `unpack` of corejax-lax-basic convert between a value and the arrays that store it, and only backends, which
+compile programs of arrays, expand variables into several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self
+
+from corejax import tree
+from corejax.base.provenance import Provenance
+from corejax.base.tables import Table
+from corejax.core.avals import Shape, ShapedArray, _intern
+
+__corejax_registers_for_caller__ = True
+
+value_types: Table[str, type[ValueType]] = Table("value type")  # for the parser of programs
+
+
+class ValueType(ShapedArray):
+    """A type of values that are stored in several arrays; the base class of a plugin's types.
+
+    Values have the shape and dtype of the array that they stand for. Subclasses implement `parts`; defining a subclass
+    registers its name, by which programs in text form refer to it. As other types, instances are immutable, and equal
+    instances are identical.
+
+    Args:
+        shape: the shape of the array that a value stands for.
+        dtype: its dtype.
+        fields: further static data that distinguishes types, such as a unit of measure; hashable.
+
+    Attributes:
+        fields: the further static data, by name.
+    """
+
+    __slots__ = ("fields",)
+
+    fields: Mapping[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        value_types.register(cls.__name__, cls, provenance=Provenance.of_caller())
+
+    def __new__(cls, shape: Shape, dtype: object, **fields: Any) -> Self:
+        """Return the interned instance."""
+        new = _intern(cls, shape, dtype, False, None, tuple(sorted(fields.items())))
+        if not hasattr(new, "fields"):
+            object.__setattr__(new, "fields", MappingProxyType(fields))
+        return new  # type: ignore[return-value]  # of the class that was passed
+
+    def parts(self) -> tuple[ShapedArray, ...]:
+        """Return the types of the arrays that store a value; implemented by subclasses."""
+        raise NotImplementedError(f"{type(self).__name__}.parts: return the types of the arrays that store a value")
+
+    def part_axes(self, axis: int) -> tuple[int, ...]:
+        """Return, for each part, its axis that stores an axis of the value; by default the same in all parts.
+
+        `vmap` adds an axis to a value in this way, so that a batch of values is a value of the same class.
+        """
+        return (axis,) * len(self.parts())
+
+    def tangent_type(self) -> ShapedArray:
+        """Return the type of tangents and cotangents; by default the type itself.
+
+        A type that is its own tangent type stores numbers of which all parts are linear functions. Values of other
+        types have tangents of another type, mostly `ShapedArray(self.shape, self.dtype)`.
+        """
+        return self
+
+    def update(
+        self, shape: Shape | None = None, dtype: object = None, weak_type: bool | None = None, sharding: object = None
+    ) -> Self:
+        """Return the type of the same class and fields with another shape or dtype."""
+        return type(self)(self.shape if shape is None else shape, self.dtype if dtype is None else dtype, **self.fields)
+
+    def refined(self, refinement: object) -> Self:
+        """Return the type itself: values of several arrays have no refinement."""
+        return self
+
+    def str_short(self, *, short_dtypes: bool = True) -> str:
+        """Return the type as text: `Quantised[f32[3,4]]`, with the fields behind the array's type."""
+        array = ShapedArray(self.shape, self.dtype).str_short(short_dtypes=short_dtypes)
+        return f"{type(self).__name__}[{', '.join([array, *(f'{k}={v!r}' for k, v in self.fields.items())])}]"
+
+    def __repr__(self) -> str:
+        return self.str_short(short_dtypes=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (type(self), self.shape, self.dtype, dict(self.fields)))
+
+
+def _restored(cls: type[ValueType], shape: Shape, dtype: object, fields: dict[str, Any]) -> ValueType:
+    return cls(shape, dtype, **fields)
+
+
+class Packed:
+    """A concrete value of a value type: what `pack` returns outside of transformations.
+
+    Attributes:
+        aval: its type.
+        parts: the arrays that store it.
+    """
+
+    __slots__ = ("__weakref__", "aval", "parts")
+
+    def __init__(self, aval: ValueType, parts: Sequence[Any]) -> None:
+        self.aval = aval
+        self.parts = tuple(parts)
+
+    shape = property(lambda self: self.aval.shape, doc="The shape of the array that the value stands for.")
+    ndim = property(lambda self: self.aval.ndim, doc="The number of axes of that array.")
+    dtype = property(lambda self: self.aval.dtype, doc="The dtype of that array.")
+
+    @property
+    def _host(self) -> Self:
+        """The value itself, in the place of an array's host view: rules on the host get it whole."""
+        return self
+
+    def _fetch(self) -> Self:
+        return self
+
+    def setflags(self, write: bool) -> None:
+        """Do nothing, in the place of `ndarray.setflags`: the value is immutable."""
+
+    def copy(self) -> Self:
+        """Return the same value in newly allocated memory."""
+        return type(self)(self.aval, [part.copy() for part in self.parts])
+
+    def __array__(self, dtype: object = None, copy: object = None) -> Any:
+        raise TypeError(
+            f"a value of type {self.aval!r} is not an array: use an operation of this type, or the arrays that store "
+            "it (corejax.lax.unpack)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Packed, (self.aval, self.parts))
+
+    def __repr__(self) -> str:
+        return f"Packed({self.aval!r}, {', '.join(map(repr, self.parts))})"
+
+
+tree.mark_leaf_types(Packed)

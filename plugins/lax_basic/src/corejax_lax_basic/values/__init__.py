@@ -1,0 +1,1 @@
+"""Values of value types (`corejax.extend.types.ValueType`), which are stored in several arrays."""

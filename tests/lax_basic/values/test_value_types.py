@@ -1,0 +1,254 @@
+"""Values of value types against the arrays that they stand for, under compositions of transformations."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+import corejax.numpy as jnp
+from corejax import lax
+from corejax.extend import Primitive, ShapedArray, jvp_rules, primitives
+from corejax.extend.programs import parse_jaxpr
+from corejax.extend.types import Packed, ValueType, value_types
+
+
+class Symmetric(ValueType):
+    """Symmetric matrices as upper triangles: numbers in an array of another rank, and their own tangents."""
+
+    def parts(self) -> tuple[ShapedArray, ...]:
+        *batch, n, _ = self.shape
+        return (ShapedArray((*batch, n * (n + 1) // 2), self.dtype),)
+
+
+class Columns(ValueType):
+    """Matrices of int8 numbers with a scale for each column, with plain matrices as tangents."""
+
+    def parts(self) -> tuple[ShapedArray, ...]:
+        *batch, _, n = self.shape
+        return ShapedArray(self.shape, "int8"), ShapedArray((*batch, 1, n), self.dtype)
+
+    def tangent_type(self) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype)
+
+
+def symmetric(x: Any) -> Any:
+    i, j = np.triu_indices(x.shape[-1])
+    return lax.pack(Symmetric(x.shape, x.dtype), x[..., i, j])
+
+
+def dense(s: Any) -> Any:
+    (triangle,) = lax.unpack(s)
+    i, j = np.triu_indices(s.shape[-1])
+    return jnp.zeros(s.shape, s.dtype).at[..., i, j].set(triangle).at[..., j, i].set(triangle)
+
+
+def _round(x: Any) -> Any:
+    scale = jnp.max(jnp.abs(x), axis=-2, keepdims=True) / 127
+    return lax.pack(Columns(x.shape, x.dtype), jnp.round(x / scale).astype("int8"), scale)
+
+
+def _numbers(q: Any) -> Any:
+    numbers, scale = lax.unpack(q)
+    return numbers.astype(scale.dtype) * scale
+
+
+@pytest.fixture(scope="module")
+def straight() -> Any:
+    """Two primitives, to `Columns` and back, with identities as derivatives."""
+    made = {"round": Primitive("test.round", decomposition=_round),
+            "numbers": Primitive("test.numbers", decomposition=_numbers)}  # fmt: skip
+    for p in made.values():
+        jvp_rules.register(p, lambda primals, tangents, p=p: (p.bind(*primals), tangents[0]))
+    yield made["round"].bind, made["numbers"].bind
+    for p in made.values():
+        del primitives[p.name]
+
+
+def _matrix(*shape: int, seed: int = 0) -> Any:
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+
+
+X = _matrix(3, 3)
+S = (X + X.T) / 2
+
+
+def close(got: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5)
+
+
+# -- a type that is its own tangent type -------------------------------------------------------------------------------
+
+V = jnp.arange(3.0)
+QUADRATIC = lambda m: jnp.sin(V @ m @ V) + jnp.sum(m**3)
+
+
+PROGRAMS: dict[str, Callable[[Any, Callable[[Any], Any], Callable[[Any], Any]], Any]] = {
+    "energy": lambda s, to, of: QUADRATIC(of(s)),
+    "scan": lambda s, to, of: QUADRATIC(of(lax.scan(lambda c, _: (to(jnp.sin(of(c))), None), s, None, length=3)[0])),
+    "cond": lambda s, to, of: lax.cond(of(s)[0, 0] > 0, lambda s: QUADRATIC(of(s)), lambda s: of(s).sum(), s),
+    "checkpoint": lambda s, to, of: corejax.checkpoint(lambda s: QUADRATIC(of(to(of(s) ** 2))))(s),
+    "jit": lambda s, to, of: QUADRATIC(of(corejax.jit(lambda s: to(jnp.cos(of(s))))(s))),
+    "stacked": lambda s, to, of: lax.scan(
+        lambda c, r: (c + QUADRATIC(of(r)), None), 0.0, lax.scan(lambda c, _: (c, c), s, None, length=2)[1]
+    )[0],
+}
+WRAPPERS = {"plain": lambda f: f, "jit": corejax.jit}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_are_those_of_dense_matrices(name: str, wrap: Callable[..., Any]) -> None:
+    program = PROGRAMS[name]
+
+    def on_values(x: Any) -> Any:
+        return program(symmetric(x), symmetric, dense)
+
+    def on_arrays(x: Any) -> Any:
+        sym = lambda x: jnp.triu(x) + jnp.triu(x, 1).T
+        return program(sym(x), sym, lambda x: x)
+
+    close(wrap(on_values)(S), on_arrays(S))
+    close(wrap(corejax.grad(on_values))(S), corejax.grad(on_arrays)(S))
+    pushed = wrap(lambda s, x: corejax.jvp(on_values, (s,), (x,))[1])
+    close(pushed(S, X), corejax.jvp(on_arrays, (S,), (X,))[1])
+    batch = jnp.stack([S, 2 * S, -S])
+    close(wrap(corejax.vmap(corejax.grad(on_values)))(batch), corejax.vmap(corejax.grad(on_arrays))(batch))
+
+
+def test_gradients_are_values_of_the_type() -> None:
+    gradient = corejax.jit(corejax.grad(lambda s: QUADRATIC(dense(s)) + dense(s).sum()))(symmetric(S))
+    assert type(gradient) is Packed and gradient.aval is Symmetric((3, 3), "float32")
+
+
+def test_hessian_vector_products() -> None:
+    s, t = symmetric(S), symmetric(X + X.T)
+    out = corejax.jvp(corejax.grad(lambda s: QUADRATIC(dense(s))), (s,), (t,))[1]
+    f = lambda u: QUADRATIC(dense(lax.pack(s.aval, u)))
+    close(out.parts[0], corejax.hessian(f)(s.parts[0]) @ t.parts[0])
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_branches_and_loops_of_batches(wrap: Callable[..., Any]) -> None:
+    batch, counts = jnp.stack([S, 2 * S, -S]), jnp.array([0, 2, 1])
+    looped = lambda n, s: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, symmetric(2 * dense(c[1]))), (0, s))
+    out = wrap(corejax.vmap(looped))(counts, corejax.vmap(symmetric)(batch))[1]
+    close(corejax.vmap(dense)(out), batch * 2.0 ** counts[:, None, None])
+    branch = lambda p, s: lax.cond(p, lambda s: symmetric(3 * dense(s)), lambda s: s, s)
+    taken = jnp.array([True, False, True])
+    loss = lambda s: corejax.vmap(lambda p, s: dense(branch(p, s)).sum())(taken, s).sum()
+    gradient = wrap(corejax.grad(loss))(corejax.vmap(symmetric)(batch))
+    close(gradient.parts[0][:, 1], [6, 2, 6])
+
+
+# -- tangents of another type ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_straight_through(straight: Any, wrap: Callable[..., Any]) -> None:
+    to, of = straight
+    w, x = _matrix(4, 3), _matrix(2, 4, seed=1)
+    q = to(w)
+    assert q.aval is Columns((4, 3), "float32") and q.parts[0].dtype == np.int8
+    assert float(jnp.abs(of(q) - w).max()) <= float(jnp.abs(w).max()) / 250
+    loss = lambda q, x: jnp.sum(jnp.tanh(x @ of(q)))
+    close(wrap(corejax.grad(loss))(q, x), corejax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(of(q)))
+    close(wrap(corejax.grad(lambda w: loss(to(w), x)))(w), wrap(corejax.grad(loss))(q, x))
+    layers = wrap(corejax.vmap(to))(_matrix(5, 3, 3))
+    deep = lambda qs: lax.scan(lambda c, q: (jnp.tanh(c @ of(q)), None), x[:, :3], qs)[0].sum()
+    plain = lambda ws: lax.scan(lambda c, w: (jnp.tanh(c @ w), None), x[:, :3], ws)[0].sum()
+    close(wrap(corejax.grad(deep))(layers), corejax.grad(plain)(corejax.vmap(of)(layers)))
+    carried = lambda w: lax.scan(lambda c, _: (to(0.5 * of(c)), of(c).sum()), to(w), None, length=3)[1].sum()
+    close(wrap(corejax.grad(carried))(w), np.full((4, 3), 1.75))
+
+
+def test_the_rule_of_a_primitive_survives_a_batch(straight: Any) -> None:
+    to, of = straight
+    taken, w = jnp.array([True, False]), jnp.stack([_matrix(3, 2), _matrix(3, 2, seed=1)])
+    branch = lambda p, q: lax.cond(p, lambda q: to(2 * of(q)), lambda q: q, q)
+    loss = lambda q: corejax.vmap(lambda p, q: of(branch(p, q)).sum())(taken, q).sum()
+    close(corejax.grad(loss)(corejax.vmap(to)(w)), np.broadcast_to([[[2.0]], [[1.0]]], (2, 3, 2)))
+
+
+def test_unpack_has_no_derivative_then(straight: Any) -> None:
+    to, _ = straight
+    with pytest.raises(TypeError, match=r"unpack: values of type Columns\[float32\[3,3\]\] have tangents of type f32"):
+        corejax.grad(lambda q: lax.unpack(q)[1].sum())(to(X))
+
+
+# -- programs, values and errors ---------------------------------------------------------------------------------------
+
+
+def test_programs_are_printed_and_parsed() -> None:
+    constant = symmetric(S)
+    program = corejax.make_jaxpr(lambda s: (dense(s) + dense(constant), s))(constant)
+    text = str(program)
+    assert "; f:Symmetric[f32[3,3]]. let" in text
+    assert str(parse_jaxpr(text)) == text
+    unit = type("Quantity", (Symmetric,), {"__module__": __name__})((2, 2), "float32", unit="m")
+    try:
+        assert repr(unit) == "Quantity[float32[2,2], unit='m']" and unit.fields == {"unit": "m"}
+        assert unit.update(shape=(3, 3)).fields == {"unit": "m"} and unit is not Symmetric((2, 2), "float32")
+    finally:
+        del value_types["Quantity"]
+
+
+def test_values_are_copied_and_pickled() -> None:
+    s = symmetric(S)
+    for other in (copy.copy(s), copy.deepcopy(s), pickle.loads(pickle.dumps(s)), corejax.device_put(s)):
+        assert other.aval is s.aval
+        close(other.parts[0], s.parts[0])
+    assert (s.shape, s.ndim, s.dtype) == ((3, 3), 2, np.float32)
+
+
+def test_shapes_without_values() -> None:
+    struct = corejax.eval_shape(symmetric, S)
+    assert corejax.typeof(struct) is Symmetric((3, 3), "float32")
+    close(corejax.jit(dense).lower(struct).compile()(symmetric(S)), S)
+
+
+def test_donated_and_cached_calls() -> None:
+    f = corejax.jit(lambda s: symmetric(2 * dense(s)), donate_argnums=0)
+    s = symmetric(S)
+    for _ in range(4):
+        s = f(s)
+    close(dense(s), 16 * S)
+    assert f._cache_size() == 1
+
+
+def test_references_hold_values() -> None:
+    cell = corejax.new_ref(symmetric(S))
+
+    @corejax.jit
+    def double() -> None:
+        cell[...] = symmetric(2 * dense(cell[...]))
+
+    double()
+    double()
+    close(dense(cell[...]), 4 * S)
+
+
+def test_operations_on_arrays_refuse_values() -> None:
+    s = symmetric(S)
+    with pytest.raises(TypeError, match=r"primitive 'sin' takes arrays, and operand 0 is of type Symmetric\[f32"):
+        jnp.sin(s)
+    with pytest.raises(TypeError, match="primitive 'add' takes arrays"):
+        corejax.jit(lambda s: s + 1.0)(s)
+    with pytest.raises(TypeError, match="is not an array: use an operation of this type"):
+        np.asarray(s)
+    with pytest.raises(TypeError, match=r"pack: Symmetric\[float32\[3,3\]\] is stored in \(float32\[6\]\), got"):
+        lax.pack(s.aval, S)
+    with pytest.raises(TypeError, match="unpack: expected one value of a value type, got float32"):
+        lax.unpack(S)
+    with pytest.raises(NotImplementedError, match="export of dense: it takes or returns a value of type Symmetric"):
+        corejax.export.export(corejax.jit(dense))(s)
+
+
+def test_debug_nans_looks_into_values() -> None:
+    with corejax.debug_nans(True), pytest.raises(FloatingPointError):
+        symmetric(S / 0.0 * 0.0)
