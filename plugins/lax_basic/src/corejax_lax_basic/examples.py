@@ -8,7 +8,7 @@ from corejax.extend import Example
 
 _PACKAGES = (
     *("conversion", "convolution", "creation", "elementwise", "indexing", "linear", "reductions", "shape", "sorting"),
-    *("special", "values", "windows"),
+    *("special", "transforms", "values", "windows"),
 )
 _NAMED = {
     name: make

@@ -113,6 +113,7 @@ _MODULES = {
         betainc igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p random_gamma_grad
         random_gamma_grad_p regularized_incomplete_beta_p
     """,
+    "transforms.batched": "batched_p",
     "values.pack": "pack pack_p unpack unpack_p",
     "values.rearranged": "choose rearranged_p",
     "windows.general": "reduce_window reduce_window_p",

@@ -18,6 +18,7 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 from corejax_lax_basic.shape.slicing import slice_p
+from corejax_lax_basic.transforms import batched as batched  # derives vmap rules
 from corejax_lax_basic.values.pack import pack_p, unpack_p
 from corejax_lax_basic.values.rearranged import rearranged_p
 
