@@ -25,7 +25,7 @@ from tests.packaging.building import (
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="makes symbolic links")
 
-OURS = ("fixed_point", "linear_recurrence", "special_functions", "toeplitz")
+OURS = ("fixed_point", "linear_recurrence", "quantised", "special_functions", "toeplitz")
 WITHOUT_RULES = ("numpy_backend",)
 QUICKLY = ("toeplitz",)  # the others take longer; test_verified has all of them, in full
 examples = pytest.mark.parametrize("plugin", EXAMPLES)
