@@ -1,4 +1,4 @@
-"""Array operations below `corejax.numpy`, control flow such as `scan` and `cond`, and collectives such as `psum`.
+"""Array operations of a lower level than `corejax.numpy`, control flow such as `scan`, and collectives such as `psum`.
 
 Use `corejax.lax` for loops and branches in compiled functions, and for operations that NumPy lacks, such as
 convolutions, gathers and `top_k`. Its functions correspond closely to the operations of XLA. They are stricter than the
