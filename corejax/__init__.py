@@ -1,8 +1,10 @@
-"""corejax: a minimal kernel for array primitives and their transformations; everything else is a plugin.
+"""Transform programs on arrays: `grad`, `vmap`, `jit` and related functions; plugins provide every operation.
 
-The kernel's names are listed in `__init__.pyi`. They and the names that plugins export (`corejax.jit`, `corejax.lax`,
-`corejax.numpy`, ...) are imported at first use.
+The names of the kernel and the names that plugins export (`corejax.jit`, `corejax.lax`, `corejax.numpy`, ...) are
+imported when they are first used.
 """
+
+# `__init__.pyi` lists the kernel's names.
 
 import os as _os
 import sys as _sys

@@ -13,7 +13,7 @@ from tests.docs.forking import Forking
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ELSEWHERE = {"publishing.md"}  # tests/packaging runs it, in an environment of its own
 PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name not in ELSEWHERE)]
-PAGES += sorted(ROOT.glob("plugins/*/README.md"))
+PAGES += [ROOT / "corejax" / "README.md", *sorted(ROOT.glob("plugins/*/README.md"))]
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = "-- end of block {} --"
 

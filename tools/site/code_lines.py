@@ -25,7 +25,7 @@ FENCE = re.compile(r"\s*```")
 
 def pages() -> list[pathlib.Path]:
     """Return the Markdown files whose code is checked."""
-    readmes = [*ROOT.glob("plugins/*/README.md"), *ROOT.glob("examples/**/README.md")]
+    readmes = [ROOT / "corejax" / "README.md", *ROOT.glob("plugins/*/README.md"), *ROOT.glob("examples/**/README.md")]
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(readmes)]
 
 

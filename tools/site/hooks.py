@@ -37,4 +37,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Replace links to directories outside of docs/ by their names, because the site has no copy of them."""
     if page.file.src_uri.count("/"):
         return markdown
-    return OUTSIDE.sub(lambda found: f"{found[1]} (`{found[2]}`)" if found[2] not in found[1] else found[1], markdown)
+    return OUTSIDE.sub(lambda found: _without_link(found[1], found[2]), markdown)
+
+
+def _without_link(text: str, path: str) -> str:
+    """Return the text of a link and the path that it leads to, or one of them if it contains the other."""
+    if path.endswith(text.strip("`")):
+        return f"`{path}`"
+    return text if path in text else f"{text} (`{path}`)"

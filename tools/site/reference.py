@@ -133,7 +133,7 @@ def _table(title: str, members: list[Public]) -> str:
     if not members:
         return ""
     rows = "\n".join(f"| <a id='{anchor(public)}'></a>`{public.name}` | {_about(public)} |" for public in members)
-    return f"## {title}\n\n| name | |\n| --- | --- |\n{rows}"
+    return f"## {title}\n\n| name | summary |\n| --- | --- |\n{rows}"
 
 
 def _about(public: Public) -> str:
@@ -149,7 +149,7 @@ def _index(members: list[Public]) -> str:
     rows = "\n".join(
         f"| [`{public.name}`](#{anchor(public)}) | {docstrings.summary(public.value)} |" for public in members
     )
-    return f"| name | |\n| --- | --- |\n{rows}"
+    return f"| name | summary |\n| --- | --- |\n{rows}"
 
 
 def page(namespace: str) -> str:
@@ -172,25 +172,34 @@ def page(namespace: str) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _about_namespace(name: str) -> str:
+    """Return the summary of a namespace, without its name in front."""
+    path = f"corejax.{name}" if name else "corejax"
+    line = docstrings.summary(namespaces.resolve(name))
+    for beginning in (f"`{path}`: ", f"{path}: "):
+        line = line.removeprefix(beginning)
+    return line[:1].upper() + line[1:]
+
+
 def overview(spaces: list[str]) -> str:
     """Return the first page of the reference: the namespaces with their summaries, and the imports of all examples."""
     rows = "\n".join(
         f"| [`{'corejax.' + name if name else 'corejax'}`]({page_name(name).partition('/')[2]}) "
-        f"| {docstrings.summary(namespaces.resolve(name))} |"
+        f"| {_about_namespace(name)} |"
         for name in spaces
     )
     return f"""# API reference
 
-Every public name, of what is installed here, written from the docstrings that `help()` shows too. The examples run in
-the tests. They begin with
+This reference describes every public name of the kernel and of the plugins in this repository, with the text of the
+docstrings that `help()` shows. Each example assumes these imports:
 
 ```python
 {examples.BEGINS}
 ```
 
-and with the namespace by its last name (`from corejax import random`).
+It also assumes that the namespace it belongs to is imported by its last name, for example `from corejax import random`.
 
-| namespace | |
+| namespace | summary |
 | --- | --- |
 {rows}
 """

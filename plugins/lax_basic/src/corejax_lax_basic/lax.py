@@ -1,8 +1,12 @@
-"""Array primitives as functions, and the functions that other plugins export under `corejax.lax` (`scan`, `cond`).
+"""Array operations of a lower level than `corejax.numpy`, control flow such as `scan`, and collectives such as `psum`.
 
-Each function applies one primitive, or a few, to arrays of one dtype; the functions of `corejax.numpy` promote their
-operands first and are built on these. A module of the plugin is imported when one of its names is first used.
+Use `corejax.lax` for loops and branches in compiled functions, and for operations that NumPy lacks, such as
+convolutions, gathers and `top_k`. Its functions correspond closely to the operations of XLA. They are stricter than the
+functions of `corejax.numpy`, which are built on them: two arrays must have the same dtype and, unless one of them is a
+scalar, the same number of axes.
 """
+
+# A module of the plugin is imported when one of its names is first used.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`corejax.ad`: what a pullback does with the cotangent of an argument, see `Pullback.with_refs`."""
+"""Options for the cotangents that a pullback computes (`Pullback.with_refs`)."""
 
 from __future__ import annotations
 

@@ -7,45 +7,72 @@ from corejax.extend.messages import Restoring
 
 
 def enable_x64(new_val: bool = True) -> Restoring:
-    """Return `config.override(default_dtype_bits=64)`, or 32: a context manager and decorator."""
+    """Use 64 bits as the default precision, or 32, in a `with` block or a decorated function.
+
+    The same as `config.override(default_dtype_bits=64)`.
+    """
     return config.override(enable_x64=new_val)
 
 
 def enable_checks(new_val: bool = True) -> Restoring:
-    """Return `config.override(check_jaxprs=...)`: a context manager and decorator."""
+    """Type-check every program that a transformation creates, in a `with` block or a decorated function.
+
+    The same as `config.override(check_jaxprs=new_val)`.
+    """
     return config.override(check_jaxprs=new_val)
 
 
 def disable_jit(disable: bool = True) -> Restoring:
-    """Return `config.override(disable_jit=...)`: a context manager and decorator."""
+    """Evaluate jitted functions one operation at a time, in a `with` block or a decorated function.
+
+    The same as `config.override(disable_jit=disable)`.
+    """
     return config.override(disable_jit=disable)
 
 
 def check_tracer_leaks(new_val: bool = True) -> Restoring:
-    """Return `config.override(check_tracer_leaks=...)`: a context manager and decorator."""
+    """Raise an error if a tracer is held after its trace, in a `with` block or a decorated function.
+
+    The same as `config.override(check_tracer_leaks=new_val)`.
+    """
     return config.override(check_tracer_leaks=new_val)
 
 
 def checking_leaks() -> Restoring:
-    """Return `config.override(check_tracer_leaks=True)`: a context manager and decorator."""
+    """Raise an error if a tracer is held after its trace, in a `with` block or a decorated function.
+
+    The same as `config.override(check_tracer_leaks=True)`.
+    """
     return config.override(check_tracer_leaks=True)
 
 
 def debug_nans(new_val: bool = True) -> Restoring:
-    """Return `config.override(debug_nans=...)`: a context manager and decorator."""
+    """Raise an error if a result has a NaN, in a `with` block or a decorated function.
+
+    The same as `config.override(debug_nans=new_val)`.
+    """
     return config.override(debug_nans=new_val)
 
 
 def debug_infs(new_val: bool = True) -> Restoring:
-    """Return `config.override(debug_infs=...)`: a context manager and decorator."""
+    """Raise an error if a result has an infinity, in a `with` block or a decorated function.
+
+    The same as `config.override(debug_infs=new_val)`.
+    """
     return config.override(debug_infs=new_val)
 
 
 def numpy_dtype_promotion(new_val: str) -> Restoring:
-    """Return `config.override(numpy_dtype_promotion=...)`: a context manager and decorator."""
+    """Allow or forbid implicit promotion of dtypes, in a `with` block or a decorated function.
+
+    The same as `config.override(numpy_dtype_promotion=new_val)`.
+    """
     return config.override(numpy_dtype_promotion=new_val)
 
 
 def numpy_rank_promotion(new_val: str) -> Restoring:
-    """Return `config.override(numpy_rank_promotion=...)`: a context manager and decorator."""
+    """Allow, warn of or forbid implicit promotion of ranks, in a `with` block or a decorated function.
+
+    The same as `config.override(numpy_rank_promotion=new_val)`.
+    """
     return config.override(numpy_rank_promotion=new_val)
