@@ -51,12 +51,7 @@ def spread_list(flags: Sequence[bool], flagged: Iterable[T]) -> list[T | None]:
     Raises:
         ValueError: there are too few or too many items.
     """
-    flagged = list(flagged)
-    count = sum(map(bool, flags))
-    if len(flagged) != count:
-        raise ValueError(f"{len(flags)} flags, {count} of them set, were given {len(flagged)} items")
-    items = iter(flagged)
-    return [next(items) if flag else None for flag in flags]
+    return merge_lists(flags, [None for flag in flags if not flag], flagged)
 
 
 def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
