@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
-from corejax.base.plugin_access import plugin_access, required
-from corejax.base.texts import did_you_mean, no_such_name
+from corejax.base.plugin_access import complete_from_plugins
+from corejax.base.texts import did_you_mean
 from corejax.messages import source_info
 from corejax.settings.config import config
 
@@ -352,12 +352,8 @@ def element_of(d: DType) -> tuple[DType, tuple[int, ...]]:
     return base, shape
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise no_such_name(__name__, name, ())
-    value = globals()[name] = required(f"dtypes.{name}")
-    return value
+complete_from_plugins(globals())
 
+if TYPE_CHECKING:
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *plugin_access().names_inside("dtypes")})
+    def __getattr__(name: str) -> Any: ...
