@@ -72,16 +72,6 @@ DEFAULTS: dict[str, dict[int, DType]] = {
 SCALAR_KINDS: dict[Any, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
-def default_int_dtype(bits: int | None = None) -> DType:
-    """Return the dtype of a Python `int`: int32 or int64, for `bits` or by default the setting's width."""
-    return DEFAULTS["i"][bits or config.default_dtype_bits]
-
-
-def default_float_dtype(bits: int | None = None) -> DType:
-    """Return the dtype of a Python `float`: float32 or float64, for `bits` or by default the setting's width."""
-    return DEFAULTS["f"][bits or config.default_dtype_bits]
-
-
 def scalar_dtype(python_type: type) -> DType:
     """Return the dtype of a Python scalar of this type, at the default width.
 
@@ -167,7 +157,7 @@ def canonicalize_dtype(d: object, allow_extended_dtype: bool = True) -> DType:
         ValueError: `d` is an extended dtype and `allow_extended_dtype` is False.
     """
     if d is None:
-        return default_float_dtype()
+        return DEFAULTS["f"][config.default_dtype_bits]
     canonical = d if isinstance(d, np.dtype) and d in KINDS else _explicit(d)
     if canonical.names is not None and not allow_extended_dtype:
         raise ValueError(f"canonicalize_dtype: a dtype of numbers is needed here, got {short_name(canonical)}")

@@ -40,8 +40,6 @@ from corejax.tree._treedef import tree_flatten as tree_flatten
 from corejax.tree._treedef import tree_leaves as tree_leaves
 from corejax.tree._treedef import tree_structure as tree_structure
 from corejax.tree._treedef import tree_unflatten as tree_unflatten
-from corejax.tree._treedef import treedef_children as treedef_children
-from corejax.tree._treedef import treedef_is_leaf as treedef_is_leaf
 from corejax.tree._treedef import treedef_is_strict_leaf as treedef_is_strict_leaf
 from corejax.tree._treedef import treedef_tuple as treedef_tuple
 

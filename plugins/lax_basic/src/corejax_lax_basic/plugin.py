@@ -14,8 +14,8 @@ _NAMES = {
         dtypes.promote_types dtypes.result_type
     """,
     "_base.related_dtypes": """
-        dtypes.complex_dtype_of dtypes.default_complex_dtype dtypes.default_uint_dtype dtypes.inexact_dtype_of
-        dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
+        dtypes.complex_dtype_of dtypes.default_complex_dtype dtypes.default_float_dtype dtypes.default_int_dtype
+        dtypes.default_uint_dtype dtypes.inexact_dtype_of dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
     """,
     "linear.precision": "default_matmul_precision",
     "transforms.absl_flags": "define_absl_flags parse_absl_flags",
@@ -29,7 +29,7 @@ _NAMES = {
 # The names of `trees` in `corejax.tree` and `corejax.tree_util`, and the short ones that only `corejax.tree` has.
 _TREE_NAMES = """
     build_tree register_dataclass register_pytree_with_keys register_pytree_with_keys_class register_static static
-    tree_all tree_broadcast tree_reduce tree_reduce_associative tree_transpose
+    tree_all tree_broadcast tree_reduce tree_reduce_associative tree_transpose treedef_children treedef_is_leaf
 """
 _SHORT_TREE_NAMES = "all broadcast reduce reduce_associative transpose"
 

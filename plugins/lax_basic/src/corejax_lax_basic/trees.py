@@ -223,3 +223,13 @@ def tree_broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | Non
         ValueError: `prefix_tree` is not a prefix of `full_tree`.
     """
     return pytrees.tree_structure(full_tree).unflatten(pytrees.broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def treedef_children(treedef: pytrees.PyTreeDef) -> list[pytrees.PyTreeDef]:
+    """Return the structures of the root's children."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: pytrees.PyTreeDef) -> bool:
+    """Return True if the structure is one node: a leaf or (as in JAX) an empty container."""
+    return treedef.num_nodes == 1

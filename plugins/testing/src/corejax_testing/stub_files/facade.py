@@ -48,8 +48,8 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
         if (record.hook and record.hook.corejax_provide_array_methods()) or {}:
             methods.append(package)
         for namespace in namespaces(record):
-            if (kernel / f"{namespace}.py").exists():
-                continue  # `corejax.tree_util` has the names of `corejax.tree`
+            if namespace and _is_of_kernel(namespace, kernel) and not _has_place(namespace, kernel):
+                continue  # `corejax.dtypes` has a `__getattr__`, `corejax.tree_util` the names of `corejax.tree`
             lines[namespace].append(
                 f"from {package}.stubs.{file_of(namespace)} import *" if namespace else f"from {package}.stubs import *"
             )
@@ -58,8 +58,8 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
                 lines[outer].append(f"from . import {last} as {last}")
                 namespace = outer
     files = {}
-    for namespace, found in lines.items():  # the stub of a module of the kernel lists what plugins add
-        name = "_contributed.pyi" if not namespace or _is_of_kernel(namespace, kernel) else "__init__.pyi"
+    for namespace, found in lines.items():
+        name = "_contributed.pyi" if not namespace or _has_place(namespace, kernel) else "__init__.pyi"
         files[str(Path(namespace.replace(".", os.sep), name))] = _text(found)
     bases = ", ".join(f"_{package}" for package in methods)
     imports = [f"from {package}.stubs.{METHODS} import ArrayMethods as _{package}" for package in methods]
@@ -69,7 +69,13 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
 
 
 def _is_of_kernel(namespace: str, kernel: Path) -> bool:
-    return (kernel / namespace.replace(".", os.sep) / "__init__.py").exists()
+    place = kernel / namespace.replace(".", os.sep)
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
+def _has_place(namespace: str, kernel: Path) -> bool:
+    """Return whether a module of the kernel imports the stub of what plugins add to it, as `corejax.tree` does."""
+    return (kernel / namespace / "_contributed.py").exists()
 
 
 def _lines(record: Any, namespace: str) -> list[str]:
