@@ -66,12 +66,10 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*(list(islice(rest, length)) for length in lengths), list(rest)]
 
 
-def _either(flag: object, new_flag: object) -> Any:
-    return bool(flag or new_flag)
-
-
 def fixpoint(
-    step: Callable[[list[T]], tuple[Sequence[T], R]], items: Iterable[T], join: Callable[[T, T], T] = _either
+    step: Callable[[list[T]], tuple[Sequence[T], R]],
+    items: Iterable[T],
+    join: Callable[[T, T], Any] = lambda flag, new_flag: bool(flag or new_flag),
 ) -> tuple[list[T], R]:
     """Repeat a step until no flag changes: determine which carries of a loop have tangents, are batched or unknown.
 

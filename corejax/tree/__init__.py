@@ -25,7 +25,6 @@ from corejax.tree._paths import flatten_one_level as flatten_one_level
 from corejax.tree._paths import flatten_one_level_with_keys as flatten_one_level_with_keys
 from corejax.tree._paths import keystr as keystr
 from corejax.tree._paths import tree_flatten_with_path as tree_flatten_with_path
-from corejax.tree._paths import tree_leaves_with_path as tree_leaves_with_path
 from corejax.tree._paths import unflatten_one_level as unflatten_one_level
 from corejax.tree._registry import Partial as Partial
 from corejax.tree._registry import register_pytree_node as register_pytree_node
@@ -47,7 +46,6 @@ from corejax.tree._treedef import treedef_tuple as treedef_tuple
 flatten = tree_flatten
 flatten_with_path = tree_flatten_with_path
 leaves = tree_leaves
-leaves_with_path = tree_leaves_with_path
 map = tree_map
 map_with_path = tree_map_with_path
 structure = tree_structure

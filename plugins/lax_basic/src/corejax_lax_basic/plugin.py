@@ -29,9 +29,10 @@ _NAMES = {
 # The names of `trees` in `corejax.tree` and `corejax.tree_util`, and the short ones that only `corejax.tree` has.
 _TREE_NAMES = """
     build_tree register_dataclass register_pytree_with_keys register_pytree_with_keys_class register_static static
-    tree_all tree_broadcast tree_reduce tree_reduce_associative tree_transpose treedef_children treedef_is_leaf
+    tree_all tree_broadcast tree_leaves_with_path tree_reduce tree_reduce_associative tree_transpose
+    treedef_children treedef_is_leaf
 """
-_SHORT_TREE_NAMES = "all broadcast reduce reduce_associative transpose"
+_SHORT_TREE_NAMES = "all broadcast leaves_with_path reduce reduce_associative transpose"
 
 
 @hookimpl

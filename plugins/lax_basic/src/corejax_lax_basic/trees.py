@@ -225,6 +225,13 @@ def tree_broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | Non
     return pytrees.tree_structure(full_tree).unflatten(pytrees.broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
+def tree_leaves_with_path(
+    tree: object, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[pytrees.KeyPath, Any]]:
+    """Return the `(path, leaf)` pairs of a tree; the arguments are as in `tree_flatten_with_path`."""
+    return pytrees.tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
 def treedef_children(treedef: pytrees.PyTreeDef) -> list[pytrees.PyTreeDef]:
     """Return the structures of the root's children."""
     return treedef.children()
