@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from corejax.base.seams import Slot
+from corejax.base.texts import no_such_name
 
 
 class PluginAccess(Protocol):
@@ -60,3 +61,20 @@ def required(name: str) -> Any:
     if value is None:
         raise missing_name.get()(name)
     return value
+
+
+def complete_from_plugins(module: dict[str, Any]) -> None:
+    """Give a module of the kernel a `__getattr__` and a `__dir__`, which add the names that plugins export inside it.
+
+    A type checker sees neither; it reads the stub that `corejax write-stubs` writes beside the module.
+    """
+    namespace = module["__name__"].partition(".")[2]
+
+    def find(name: str) -> Any:
+        if name.startswith("_"):
+            raise no_such_name(module["__name__"], name, ())
+        value = module[name] = required(f"{namespace}.{name}")
+        return value
+
+    module["__getattr__"] = find
+    module["__dir__"] = lambda: sorted({*module, *plugin_access().names_inside(namespace)})

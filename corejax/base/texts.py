@@ -127,19 +127,17 @@ def json_text(value: object) -> str:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     import json  # needed by the command only
 
-    text = json.dumps(_plain(value), indent=2, ensure_ascii=not encoding.lower().startswith("utf"), allow_nan=False)
+    ascii_only = not encoding.lower().startswith("utf")
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=described)
     return _UNSAFE.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
 
 
 def _plain(value: object) -> Any:
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, str):
-        return str(value)
+    """Convert what `json` would not write: infinities, NaN, and keys that are not text."""
     if isinstance(value, float):
         return value if abs(value) < float("inf") else str(value)
     if isinstance(value, dict):
         return {key if isinstance(key, str) else described(key): _plain(x) for key, x in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(x) for x in value]
-    return described(value)
+    return value

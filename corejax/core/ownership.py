@@ -32,9 +32,9 @@ def _of_a_base() -> int:
 
 # The reference counts of an array that is referenced only by a local variable, by a list that is being iterated over,
 # and by a view. They are measured because they differ between versions of Python.
-SOLE = _of_a_local()
-_SOLE_ITEM = _of_items([np.empty(0)])[0]
-_SOLE_BASE = _of_a_base()
+LOCAL_REFCOUNT = _of_a_local()
+_ITEM_REFCOUNT = _of_items([np.empty(0)])[0]
+_BASE_REFCOUNT = _of_a_base()
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -54,7 +54,7 @@ def owned(outs: list[Any], operands: Sequence[object]) -> list[Any]:
         outs: the rule's results, in a list without other references; objects that are not NumPy arrays stay unchanged.
         operands: the rule's operands, NumPy arrays in read-only memory.
     """
-    has_one_reference = [getrefcount(o) <= _SOLE_ITEM for o in outs]
+    has_one_reference = [getrefcount(o) <= _ITEM_REFCOUNT for o in outs]
     return [
         o if type(o) is not _ndarray or (sole and o.base is None) else in_own_memory(o, operands, sole)
         for o, sole in zip(outs, has_one_reference, strict=True)
@@ -68,7 +68,7 @@ def in_own_memory(out: np.ndarray, operands: Sequence[object], sole: bool) -> np
     """
     if _aliases(operands, out, out.base):
         return out
-    if sole and type(out.base) is _ndarray and out.base.flags.owndata and getrefcount(out.base) <= _SOLE_BASE:
+    if sole and type(out.base) is _ndarray and out.base.flags.owndata and getrefcount(out.base) <= _BASE_REFCOUNT:
         return out  # a view of an array that the rule created and no longer references
     return out.copy()
 

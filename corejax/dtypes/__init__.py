@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
-from corejax.base.plugin_access import plugin_access, required
-from corejax.base.texts import did_you_mean, no_such_name
+from corejax.base.plugin_access import complete_from_plugins
+from corejax.base.texts import did_you_mean
 from corejax.messages import source_info
 from corejax.settings.config import config
 
@@ -70,16 +70,6 @@ DEFAULTS: dict[str, dict[int, DType]] = {
     "c": {32: np.dtype(np.complex64), 64: np.dtype(np.complex128)},
 }
 SCALAR_KINDS: dict[Any, str] = {bool: "b", int: "i", float: "f", complex: "c"}
-
-
-def default_int_dtype(bits: int | None = None) -> DType:
-    """Return the dtype of a Python `int`: int32 or int64, for `bits` or by default the setting's width."""
-    return DEFAULTS["i"][bits or config.default_dtype_bits]
-
-
-def default_float_dtype(bits: int | None = None) -> DType:
-    """Return the dtype of a Python `float`: float32 or float64, for `bits` or by default the setting's width."""
-    return DEFAULTS["f"][bits or config.default_dtype_bits]
 
 
 def scalar_dtype(python_type: type) -> DType:
@@ -167,7 +157,7 @@ def canonicalize_dtype(d: object, allow_extended_dtype: bool = True) -> DType:
         ValueError: `d` is an extended dtype and `allow_extended_dtype` is False.
     """
     if d is None:
-        return default_float_dtype()
+        return DEFAULTS["f"][config.default_dtype_bits]
     canonical = d if isinstance(d, np.dtype) and d in KINDS else _explicit(d)
     if canonical.names is not None and not allow_extended_dtype:
         raise ValueError(f"canonicalize_dtype: a dtype of numbers is needed here, got {short_name(canonical)}")
@@ -352,12 +342,8 @@ def element_of(d: DType) -> tuple[DType, tuple[int, ...]]:
     return base, shape
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise no_such_name(__name__, name, ())
-    value = globals()[name] = required(f"dtypes.{name}")
-    return value
+complete_from_plugins(globals())
 
+if TYPE_CHECKING:
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *plugin_access().names_inside("dtypes")})
+    def __getattr__(name: str) -> Any: ...

@@ -1,4 +1,4 @@
-from corejax.core.ownership import SOLE as SOLE
+from corejax.core.ownership import LOCAL_REFCOUNT as LOCAL_REFCOUNT
 from corejax.core.ownership import in_own_memory as in_own_memory
 from corejax.core.trace import state as state
 from corejax.interpreters import evaluation as evaluation

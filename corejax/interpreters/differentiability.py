@@ -6,15 +6,14 @@ The module also determines the number of a primitive's operands before its first
 from __future__ import annotations
 
 import inspect
-import itertools
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from corejax.base.provenance import Provenance
-from corejax.core.avals import Avals, Operands, Params, ShapedArray
+from corejax.core.avals import Avals, Operands, Params
 from corejax.core.primitive import Primitive
 from corejax.core.trace import state
 from corejax.dtypes import is_inexact
@@ -200,7 +199,7 @@ def note_discrete(primitive: Primitive, avals: Avals, params: Params) -> bool:
 
 
 def _zero_derivative(primitive: Primitive) -> RuleFn | None:
-    if primitive not in _discrete and not _gives_integers(primitive):
+    if primitive not in _discrete:
         return None
 
     def rule(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
@@ -211,39 +210,6 @@ def _zero_derivative(primitive: Primitive) -> RuleFn | None:
         return out, [None] * len(outs) if primitive.multiple_results else None
 
     return rule
-
-
-def _gives_integers(primitive: Primitive) -> bool:
-    """Whether the abstract-eval rule returns integers and booleans for all sample operands that it accepts.
-
-    If it accepts none of the samples, the first application decides (`note_discrete`).
-    """
-    rule = _written(abstract_eval_rules, primitive)
-    accepted_any = False
-    for avals, params in _sample_operands(rule) if rule is not None else ():
-        try:
-            out = rule(*avals, **params)
-            inexact = [is_inexact(a.dtype) for a in (out if primitive.multiple_results else (out,))]
-        except Exception:  # the rule does not accept this sample
-            continue
-        if any(inexact):
-            return False
-        accepted_any = True
-    return accepted_any
-
-
-def _sample_operands(rule: object) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any]]]:
-    """Yield types of operands, and parameters, that an abstract-eval rule may accept."""
-    parameters = _parameters(rule)
-    count = sum(p.kind in _POSITIONAL and p.default is p.empty for p in parameters)
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        count = max(count, 1)
-    needed = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-    if not 0 < count <= 3:
-        return
-    for shape, value in itertools.product(((), (2,), (2, 2)), (0, None, ()) if needed else (0,)):
-        for dtypes in itertools.product((np.float32, np.int32, np.bool_), repeat=count):
-            yield tuple(ShapedArray(shape, dtype) for dtype in dtypes), dict.fromkeys(needed, value)
 
 
 jvp_rules.derivations.append(Derivation("integer results", _zero_derivative, flags={"symbolic_zeros": True}))

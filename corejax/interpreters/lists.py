@@ -51,12 +51,7 @@ def spread_list(flags: Sequence[bool], flagged: Iterable[T]) -> list[T | None]:
     Raises:
         ValueError: there are too few or too many items.
     """
-    flagged = list(flagged)
-    count = sum(map(bool, flags))
-    if len(flagged) != count:
-        raise ValueError(f"{len(flags)} flags, {count} of them set, were given {len(flagged)} items")
-    items = iter(flagged)
-    return [next(items) if flag else None for flag in flags]
+    return merge_lists(flags, [None for flag in flags if not flag], flagged)
 
 
 def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
@@ -71,12 +66,10 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*(list(islice(rest, length)) for length in lengths), list(rest)]
 
 
-def _either(flag: object, new_flag: object) -> Any:
-    return bool(flag or new_flag)
-
-
 def fixpoint(
-    step: Callable[[list[T]], tuple[Sequence[T], R]], items: Iterable[T], join: Callable[[T, T], T] = _either
+    step: Callable[[list[T]], tuple[Sequence[T], R]],
+    items: Iterable[T],
+    join: Callable[[T, T], Any] = lambda flag, new_flag: bool(flag or new_flag),
 ) -> tuple[list[T], R]:
     """Repeat a step until no flag changes: determine which carries of a loop have tangents, are batched or unknown.
 

@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from corejax import dtypes
+from corejax import dtypes, tree
 from corejax.base import plugin_access, provenance
 from corejax.core import array_methods
 from corejax.errors import PluginMissingError
@@ -98,7 +98,9 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
         for entry in os.scandir(os.path.abspath(kernel_directory))
         if entry.is_file() or os.path.exists(os.path.join(entry.path, "__init__.py"))
     }
-    _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
+    _reserved.update(kernel_modules, names)
+    for module, own in {"dtypes": dtypes, "tree": tree, "tree_util": tree}.items():
+        _reserved.update(f"{module}.{name}" for name in vars(own))
     plugin_access.find_manager.provide(manager)
     plugin_access.missing_name.provide(  # frame 3 executes the import or the attribute access that needs the name
         lambda name: missing_name(name, importing=is_import_from(sys._getframe(3)))

@@ -28,7 +28,7 @@ _EXAMPLES = {
     "corejax_provide_array_methods": '{"cubed": cube}',
     "corejax_provide_backends": '{"acme": "acme_corejax.backend:BACKEND"}',
 }
-_COMPLETED = {"dtypes"}  # modules of the kernel to which plugins add names
+_COMPLETED = {"dtypes", "tree", "tree_util"}  # modules of the kernel to which plugins add names
 _WORD = "a name, or several with dots between them, without Python's keywords and without leading underscores"
 
 

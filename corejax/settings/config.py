@@ -113,21 +113,22 @@ _SETTINGS = {
     "numpy_rank_promotion": Setting("allow", _one_of("numpy_rank_promotion", "allow", "warn", "raise"), traced=True),
 }
 
-# JAX's name of a setting -> the setting, and a function that converts JAX's value.
-_JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "enable_x64": ("default_dtype_bits", lambda on: 64 if (on if isinstance(on, bool) else _flag(str(on))) else 32),
-    "enable_checks": ("check_jaxprs", lambda on: on),
-    "enable_compilation_cache": ("compilation_cache", lambda on: on),
-    "platforms": ("backend", lambda name: name),
-    "platform_name": ("backend", lambda name: name),
+# JAX's name of a setting -> the setting.
+_JAX_NAMES = {
+    "enable_x64": "default_dtype_bits",
+    "enable_checks": "check_jaxprs",
+    "enable_compilation_cache": "compilation_cache",
+    "platforms": "backend",
+    "platform_name": "backend",
 }
 
 
 def _own_name(name: str, value: object) -> tuple[str, Any]:
     """Convert JAX's name of a setting, with or without the prefix `jax_`, and its value to the setting's own."""
     name = name.removeprefix("jax_")
-    own, convert = _JAX_NAMES.get(name, (name, None))
-    return own, value if convert is None else convert(value)
+    if name == "enable_x64":
+        value = 64 if _flag(value) else 32
+    return _JAX_NAMES.get(name, name), value
 
 
 def _initialised(name: str, setting: Setting) -> Setting:
@@ -299,7 +300,7 @@ class Config:
         """Return a setting of a plugin that is not loaded yet, or by JAX's name: `jax_debug_nans`, `platform_name`."""
         if name.startswith("jax_"):
             return getattr(self, name.removeprefix("jax_"))
-        name = _JAX_NAMES[name][0] if name in _JAX_NAMES else name
+        name = _JAX_NAMES.get(name, name)
         self._setting_of(name)
         return self.__dict__[name]
 

@@ -1,25 +1,20 @@
 """Pytrees: nested containers of arrays. JAX's `tree_util` names, and the short ones of `jax.tree`.
 
 `_treedef` flattens trees into leaves and a structure, by optree. `_paths` has the key paths of leaves. `_registry`
-registers classes as nodes. `_functions` has map, reduce and transpose, and compares trees.
+registers classes as nodes. `_functions` has map, and compares trees. Plugins add further functions under both names.
 """
 
 import typing as _typing
 
-from corejax.base.texts import suggest_names as _suggest_names
+from corejax.base.plugin_access import complete_from_plugins as _complete_from_plugins
 from corejax.tree import _optree as _optree  # before any other import of optree
+from corejax.tree._contributed import *  # noqa: F403
 from corejax.tree._functions import broadcast_prefix as broadcast_prefix
-from corejax.tree._functions import build_tree as build_tree
 from corejax.tree._functions import equality_errors as equality_errors
 from corejax.tree._functions import flatten_axes as flatten_axes
 from corejax.tree._functions import prefix_errors as prefix_errors
-from corejax.tree._functions import tree_all as tree_all
-from corejax.tree._functions import tree_broadcast as tree_broadcast
 from corejax.tree._functions import tree_map as tree_map
 from corejax.tree._functions import tree_map_with_path as tree_map_with_path
-from corejax.tree._functions import tree_reduce as tree_reduce
-from corejax.tree._functions import tree_reduce_associative as tree_reduce_associative
-from corejax.tree._functions import tree_transpose as tree_transpose
 from corejax.tree._paths import DictKey as DictKey
 from corejax.tree._paths import FlattenedIndexKey as FlattenedIndexKey
 from corejax.tree._paths import GetAttrKey as GetAttrKey
@@ -30,16 +25,10 @@ from corejax.tree._paths import flatten_one_level as flatten_one_level
 from corejax.tree._paths import flatten_one_level_with_keys as flatten_one_level_with_keys
 from corejax.tree._paths import keystr as keystr
 from corejax.tree._paths import tree_flatten_with_path as tree_flatten_with_path
-from corejax.tree._paths import tree_leaves_with_path as tree_leaves_with_path
 from corejax.tree._paths import unflatten_one_level as unflatten_one_level
 from corejax.tree._registry import Partial as Partial
-from corejax.tree._registry import register_dataclass as register_dataclass
 from corejax.tree._registry import register_pytree_node as register_pytree_node
 from corejax.tree._registry import register_pytree_node_class as register_pytree_node_class
-from corejax.tree._registry import register_pytree_with_keys as register_pytree_with_keys
-from corejax.tree._registry import register_pytree_with_keys_class as register_pytree_with_keys_class
-from corejax.tree._registry import register_static as register_static
-from corejax.tree._registry import static as static
 from corejax.tree._treedef import PyTreeDef as PyTreeDef
 from corejax.tree._treedef import all_leaves as all_leaves
 from corejax.tree._treedef import is_registered_node as is_registered_node
@@ -50,24 +39,16 @@ from corejax.tree._treedef import tree_flatten as tree_flatten
 from corejax.tree._treedef import tree_leaves as tree_leaves
 from corejax.tree._treedef import tree_structure as tree_structure
 from corejax.tree._treedef import tree_unflatten as tree_unflatten
-from corejax.tree._treedef import treedef_children as treedef_children
-from corejax.tree._treedef import treedef_is_leaf as treedef_is_leaf
 from corejax.tree._treedef import treedef_is_strict_leaf as treedef_is_strict_leaf
 from corejax.tree._treedef import treedef_tuple as treedef_tuple
 
 # The names of `jax.tree`.
-all = tree_all
-broadcast = tree_broadcast
 flatten = tree_flatten
 flatten_with_path = tree_flatten_with_path
 leaves = tree_leaves
-leaves_with_path = tree_leaves_with_path
 map = tree_map
 map_with_path = tree_map_with_path
-reduce = tree_reduce
-reduce_associative = tree_reduce_associative
 structure = tree_structure
-transpose = tree_transpose
 unflatten = tree_unflatten
 
 if not _typing.TYPE_CHECKING:  # type checkers take all public names
@@ -77,4 +58,4 @@ for _class in (DictKey, FlattenedIndexKey, GetAttrKey, Partial, PyTreeDef, Seque
     _class.__module__ = __name__
 del _class
 
-_suggest_names(globals())
+_complete_from_plugins(globals())

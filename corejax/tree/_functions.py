@@ -1,8 +1,7 @@
-"""Functions on whole trees (map, reduce, transpose) and comparisons of trees (prefixes, differences)."""
+"""Map of trees, and comparisons of trees (prefixes, differences)."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,11 +12,8 @@ from corejax.tree._treedef import (
     registered,
     tree_flatten,
     tree_leaves,
-    tree_structure,
     treedef_is_strict_leaf,
 )
-
-_MISSING = object()
 
 
 def tree_map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> Any:
@@ -52,80 +48,6 @@ def tree_map_with_path(
     others = [subtrees_like(treedef, tree, other, ends, "tree.map: ") for other in rest]
     paths, leaves = zip(*pairs, strict=True) if pairs else ((), ())
     return treedef.unflatten([f(*xs) for xs in zip(paths, leaves, *others, strict=True)])
-
-
-def tree_reduce(
-    function: Callable[[Any, Any], object], tree: object, initializer: object = _MISSING, is_leaf: IsLeaf | None = None
-) -> Any:
-    """Reduce the leaves from left to right, as `functools.reduce` does."""
-    start = () if initializer is _MISSING else (initializer,)
-    return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
-
-
-def tree_reduce_associative(
-    operation: Callable[[Any, Any], object], tree: object, *, identity: object = _MISSING, is_leaf: IsLeaf | None = None
-) -> Any:
-    """Reduce the leaves by an associative operation as a balanced tree, of depth log n.
-
-    Raises:
-        TypeError: the tree has no leaves and `identity` is missing.
-    """
-    values = tree_leaves(tree, is_leaf)
-    if not values and identity is _MISSING:
-        raise TypeError("tree_reduce_associative of a tree without leaves needs an identity")
-    if not values:
-        return identity
-
-    def reduced(lo: int, hi: int) -> Any:
-        if hi - lo == 1:
-            return values[lo]
-        middle = (lo + hi) // 2
-        return operation(reduced(lo, middle), reduced(middle, hi))
-
-    return reduced(0, len(values))
-
-
-def tree_all(tree: object, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Return True if all leaves are true."""
-    return all(tree_leaves(tree, is_leaf))
-
-
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: object) -> Any:
-    """Turn an outer tree of inner trees into an inner tree of outer trees.
-
-    Args:
-        outer_treedef: structure of the outer tree.
-        inner_treedef: structure of the inner trees; None for that of the first.
-        pytree_to_transpose: the tree, with inner trees in place of the leaves of the outer structure.
-
-    Raises:
-        TypeError: the tree is not composed of the two structures.
-    """
-    leaves, treedef = tree_flatten(pytree_to_transpose)
-    if inner_treedef is None:
-        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
-    outer, inner = outer_treedef.num_leaves, inner_treedef.num_leaves
-    if len(leaves) != outer * inner:
-        expected = outer_treedef.compose(inner_treedef)
-        raise TypeError(f"Mismatch: cannot transpose a tree of structure\n  {treedef}\nexpected\n  {expected}")
-    return inner_treedef.unflatten(outer_treedef.unflatten(leaves[i::inner]) for i in range(inner))
-
-
-def build_tree(treedef: PyTreeDef, xs: object) -> Any:
-    """Build a tree of structure `treedef` from `xs`, iterables that are nested as the nodes of the structure are.
-
-    Raises:
-        ValueError: an iterable in `xs` has another length than its node has children.
-    """
-
-    def leaves(part: PyTreeDef, values: Any) -> Iterator[Any]:
-        if treedef_is_strict_leaf(part):
-            yield values
-            return
-        for child, value in zip(part.children(), values or (), strict=True):
-            yield from leaves(child, value)
-
-    return treedef.unflatten(list(leaves(treedef, xs)))
 
 
 # Comparisons of trees --------------------------------------------------------------------------------
@@ -284,12 +206,3 @@ def subtrees_like(
         errors = prefix_errors(prefix_tree, full_tree, is_leaf)
         text = f"tree structures do not match {errors[0]}" if errors else str(error)
         raise ValueError(caller + text) from None
-
-
-def tree_broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> Any:
-    """Return a tree of the structure of `full_tree`, with the leaves of `prefix_tree` repeated for its subtrees.
-
-    Raises:
-        ValueError: `prefix_tree` is not a prefix of `full_tree`.
-    """
-    return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))

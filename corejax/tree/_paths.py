@@ -213,17 +213,10 @@ def tree_flatten_with_path(
     return pairs, tree_structure(tree, lambda node: next(decided))
 
 
-def tree_leaves_with_path(
-    tree: object, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> list[tuple[KeyPath, Any]]:
-    """Return the `(path, leaf)` pairs of a tree; the arguments are as in `tree_flatten_with_path`."""
-    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
-
-
 def leaf_names(treedef: PyTreeDef, base: str = "") -> list[str]:
     """Return the key path of each leaf for messages, `[0]['w']`; leaf numbers if a node's class accepts only arrays."""
     try:
         numbered = tree_unflatten(treedef, range(treedef.num_leaves))
-        return [base + keystr(path) for path, _ in tree_leaves_with_path(numbered)]
+        return [base + keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]]
     except Exception:  # raised by the user's class
         return [base + keystr((FlattenedIndexKey(i),)) for i in range(treedef.num_leaves)]

@@ -360,16 +360,6 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return from_spec(optree.treespec_tuple([t._spec for t in treedefs], namespace=NAMESPACE))
 
 
-def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """Return the structures of the root's children."""
-    return treedef.children()
-
-
-def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Return True if the structure is one node: a leaf or (as in JAX) an empty container."""
-    return treedef.num_nodes == 1
-
-
 def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
     """Return True if the structure is a leaf."""
     return treedef.num_nodes == 1 and treedef.num_leaves == 1

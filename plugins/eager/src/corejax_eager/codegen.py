@@ -18,7 +18,7 @@ import numpy as np
 from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, dtypes, tree
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import note_origin, observe
-from corejax.extend.speed import SOLE, HostCode, as_promised, evaluation, host_literal, in_own_memory
+from corejax.extend.speed import LOCAL_REFCOUNT, HostCode, as_promised, evaluation, host_literal, in_own_memory
 from corejax_eager import large
 from corejax_eager.cache import clearings
 
@@ -42,8 +42,8 @@ _CHECKED = """\
     out = {call}
     {given}if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
         out = as_promised({eqn}.primitive, out, {type})
-    elif out.base is not None or getrefcount(out) > SOLE:
-        out = in_own_memory(out, [{operands}], getrefcount(out) <= SOLE)
+    elif out.base is not None or getrefcount(out) > LOCAL_REFCOUNT:
+        out = in_own_memory(out, [{operands}], getrefcount(out) <= LOCAL_REFCOUNT)
     out.setflags(False)
     {name} = out"""
 
@@ -68,7 +68,7 @@ _COMMON = {
     "getrefcount": getrefcount,
     "host_of": host_of,
     "unflatten": tree.unflatten,
-    "SOLE": SOLE,
+    "LOCAL_REFCOUNT": LOCAL_REFCOUNT,
     "results": evaluation.evaluate_equation,
 }
 

@@ -14,8 +14,8 @@ _NAMES = {
         dtypes.promote_types dtypes.result_type
     """,
     "_base.related_dtypes": """
-        dtypes.complex_dtype_of dtypes.default_complex_dtype dtypes.default_uint_dtype dtypes.inexact_dtype_of
-        dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
+        dtypes.complex_dtype_of dtypes.default_complex_dtype dtypes.default_float_dtype dtypes.default_int_dtype
+        dtypes.default_uint_dtype dtypes.inexact_dtype_of dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
     """,
     "linear.precision": "default_matmul_precision",
     "transforms.absl_flags": "define_absl_flags parse_absl_flags",
@@ -26,6 +26,13 @@ _NAMES = {
         numpy_dtype_promotion numpy_rank_promotion
     """,
 }
+# The names of `trees` in `corejax.tree` and `corejax.tree_util`, and the short ones that only `corejax.tree` has.
+_TREE_NAMES = """
+    build_tree register_dataclass register_pytree_with_keys register_pytree_with_keys_class register_static static
+    tree_all tree_broadcast tree_leaves_with_path tree_reduce tree_reduce_associative tree_transpose
+    treedef_children treedef_is_leaf
+"""
+_SHORT_TREE_NAMES = "all broadcast leaves_with_path reduce reduce_associative transpose"
 
 
 @hookimpl
@@ -49,12 +56,11 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """Export the promotion of dtypes, Jacobians, and context managers for settings."""
-    return {
-        name: f"corejax_lax_basic.{module}:{name.rpartition('.')[2]}"
-        for module, names in _NAMES.items()
-        for name in names.split()
-    }
+    """Export the promotion of dtypes, Jacobians, context managers for settings, and functions on trees."""
+    named = [(module, name) for module, names in _NAMES.items() for name in names.split()]
+    named += [("trees", f"{namespace}.{name}") for namespace in ("tree", "tree_util") for name in _TREE_NAMES.split()]
+    places = {name: f"corejax_lax_basic.{module}:{name.rpartition('.')[2]}" for module, name in named}
+    return places | {f"tree.{name}": f"corejax_lax_basic.trees:tree_{name}" for name in _SHORT_TREE_NAMES.split()}
 
 
 @hookimpl

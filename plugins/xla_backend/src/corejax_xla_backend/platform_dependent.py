@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, xla_translations
+from corejax.extend import Primitive, ShapedArray, defzero, xla_translations
 from corejax.extend.devices import TranslationValue
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import in_context
@@ -44,6 +44,7 @@ platform_index_p = Primitive(
     abstract_eval=lambda platforms, has_default: ShapedArray((), np.dtype(np.int32)),
     doc="The position of the platform that a program runs on, int32. Params: platforms, has_default.",
 )
+defzero(platform_index_p)
 
 
 @xla_translations.register(platform_index_p)

@@ -21,6 +21,7 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     as_array,
+    defzero,
     impl_rules,
     stage_closed,
     vmap_rules,
@@ -148,6 +149,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, *, primitive: Primitive, **param
 for _primitive in (progress_p, report_p):
     forwarded_operand[_primitive] = 0
     abstract_eval_rules.register(_primitive, _checked)
+    defzero(_primitive)
     vmap_rules.register(
         _primitive, lambda n, vals, dims, *, _p=_primitive, **params: _vmap(n, vals, dims, primitive=_p, **params)
     )

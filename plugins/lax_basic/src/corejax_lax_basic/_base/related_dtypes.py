@@ -12,6 +12,16 @@ from corejax.extend import config, dtypes
 DType = np.dtype[Any]
 
 
+def default_float_dtype(bits: int | None = None) -> DType:
+    """Return the dtype of a Python `float`: float32 or float64, for `bits` or by default the setting's width."""
+    return dtypes.DEFAULTS["f"][bits or config.default_dtype_bits]
+
+
+def default_int_dtype(bits: int | None = None) -> DType:
+    """Return the dtype of a Python `int`: int32 or int64, for `bits` or by default the setting's width."""
+    return dtypes.DEFAULTS["i"][bits or config.default_dtype_bits]
+
+
 def default_uint_dtype(bits: int | None = None) -> DType:
     """Return uint32 or uint64, by `bits` or, if that is None, by the setting."""
     return dtypes.DEFAULTS["u"][bits or config.default_dtype_bits]

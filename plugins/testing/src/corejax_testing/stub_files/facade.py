@@ -48,24 +48,34 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
         if (record.hook and record.hook.corejax_provide_array_methods()) or {}:
             methods.append(package)
         for namespace in namespaces(record):
-            if namespace and (kernel / namespace.replace(".", os.sep) / "__init__.py").exists():
-                continue  # `corejax.dtypes` is a module of the kernel; its `__getattr__` covers the plugins' names
+            if namespace and _is_of_kernel(namespace, kernel) and not _has_place(namespace, kernel):
+                continue  # `corejax.dtypes` has a `__getattr__`, `corejax.tree_util` the names of `corejax.tree`
             lines[namespace].append(
                 f"from {package}.stubs.{file_of(namespace)} import *" if namespace else f"from {package}.stubs import *"
             )
-            while namespace:
+            while namespace and not _is_of_kernel(namespace, kernel):
                 outer, _, last = namespace.rpartition(".")
                 lines[outer].append(f"from . import {last} as {last}")
                 namespace = outer
-    files = {
-        f"{namespace.replace('.', os.sep)}/__init__.pyi" if namespace else "_contributed.pyi": _text(found)
-        for namespace, found in lines.items()
-    }
+    files = {}
+    for namespace, found in lines.items():
+        name = "_contributed.pyi" if not namespace or _has_place(namespace, kernel) else "__init__.pyi"
+        files[str(Path(namespace.replace(".", os.sep), name))] = _text(found)
     bases = ", ".join(f"_{package}" for package in methods)
     imports = [f"from {package}.stubs.{METHODS} import ArrayMethods as _{package}" for package in methods]
     files["_transforms.pyi"] = f"{_FIRST}\n# ruff: noqa\n{transformations()}"
     files["core/contributed.pyi"] = _text([*imports, f"class Contributed({bases}): ..."])
     return files
+
+
+def _is_of_kernel(namespace: str, kernel: Path) -> bool:
+    place = kernel / namespace.replace(".", os.sep)
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
+def _has_place(namespace: str, kernel: Path) -> bool:
+    """Return whether a module of the kernel imports the stub of what plugins add to it, as `corejax.tree` does."""
+    return (kernel / namespace / "_contributed.py").exists()
 
 
 def _lines(record: Any, namespace: str) -> list[str]:

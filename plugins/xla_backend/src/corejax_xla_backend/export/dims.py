@@ -234,7 +234,7 @@ class DimExpr(SymbolicDim):
         return operation(self.__corejax_array__(), other)
 
     def __corejax_array__(self) -> Any:
-        return dim_as_value_p.bind(dim=self, dtype=dtypes.default_int_dtype())
+        return dim_as_value_p.bind(dim=self, dtype=dtypes.scalar_dtype(int))
 
     # -- comparisons -------------------------------------------------------------------------------
 
