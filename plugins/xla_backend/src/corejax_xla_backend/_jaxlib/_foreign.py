@@ -93,7 +93,7 @@ def _lapack_addresses() -> Iterator[None]:
     names: list[str] = []
     try:
         if "scipy.linalg" not in sys.modules:
-            import scipy
+            import scipy  # type: ignore[import-untyped]  # no annotations
 
             for name in ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack"):
                 spec = PathFinder.find_spec(name, [f"{folder}/linalg" for folder in scipy.__path__])
