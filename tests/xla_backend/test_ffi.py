@@ -6,6 +6,7 @@ import ctypes
 import pathlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -193,6 +194,18 @@ def test_kernels_that_refuse_a_call() -> None:
         for fun in (call, corejax.jit(call), corejax.jit(lambda x, call=call: call(x) + 1)):
             with pytest.raises((RuntimeError, ValueError), match=message):
                 np.asarray(fun(x))
+
+
+def test_lapack_without_the_package_around_it() -> None:
+    program = (
+        "import sys, corejax, corejax.numpy as jnp\n"
+        "factor = corejax.jit(jnp.linalg.cholesky)(4 * jnp.eye(2))\n"
+        "assert factor.tolist() == [[2, 0], [0, 2]] and 'scipy.linalg' not in sys.modules\n"
+        "import scipy.linalg\n"
+        "assert scipy.linalg.cython_lapack.__pyx_capi__ and scipy.linalg.cython_blas.__pyx_capi__\n"
+        "assert scipy.linalg.cholesky(4 * jnp.eye(2)).tolist() == [[2, 0], [0, 2]]\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("vmap_method", ["sequential", "expand_dims", "broadcast_all"])

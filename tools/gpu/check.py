@@ -142,7 +142,7 @@ STEPS = [
     Step("demo", 90, demo),
     Step("dlpack", 60, dlpack),
     Step("benchmark", 120, benchmark),
-    Step("primitives", 300, primitives),
+    Step("primitives", 240, primitives),
 ]
 
 

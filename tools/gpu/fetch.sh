@@ -6,7 +6,7 @@ download() {
     python3 -m pip download --quiet --dest "$folder" --only-binary=:all: --python-version "$version" \
         --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 "$@"
 }
-download click importlib-metadata ml_dtypes opt_einsum optree platformdirs pluggy rich hatchling setuptools
+download click importlib-metadata ml_dtypes opt_einsum optree platformdirs pluggy rich 'setuptools>=77'
 if [ -n "$cuda" ]; then
     download "jax[$cuda]" scipy
 fi

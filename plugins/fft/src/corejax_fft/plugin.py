@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from corejax.extend import Example, Primitive, hookimpl
+from corejax.extend import Primitive, hookimpl
+
+if TYPE_CHECKING:
+    from corejax.extend import Example
 
 
 @hookimpl

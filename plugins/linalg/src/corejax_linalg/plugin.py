@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from corejax.extend import Example, Primitive, hookimpl
+from corejax.extend import Primitive, hookimpl
+
+if TYPE_CHECKING:
+    from corejax.extend import Example
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from typing import Any
 
 from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
-from corejax_numpy import cumulative, elementwise, reductions, smooth
+from corejax_numpy import elementwise, reductions, smooth
 from corejax_numpy._one_by_one import at_one_by_one
 from corejax_numpy.arguments import array_argument, canonical_axes, canonical_axis, canonical_dtype, like, to_bool
 from corejax_numpy.elementwise import where as choose
@@ -64,10 +64,22 @@ def _extreme(fold: Function) -> Function:
     return reduce
 
 
-def _running(fold: Function) -> Function:
+# Accumulations name their functions, so that the functions' modules are imported when something is first accumulated.
+
+
+def _running(fold: str) -> Function:
     def accumulate(a: Any, *, axis: int, dtype: Any) -> Any:
         a = a if dtype is None else lax.convert_element_type(a, canonical_dtype(dtype))
-        return fold(a, canonical_axis(axis, a.ndim))
+        return getattr(lax, fold)(a, canonical_axis(axis, a.ndim))
+
+    return accumulate
+
+
+def _cumulative(name: str) -> Function:
+    def accumulate(a: Any, *, axis: int, dtype: Any) -> Any:
+        from corejax_numpy import cumulative
+
+        return getattr(cumulative, name)(a, axis=axis, dtype=dtype)
 
     return accumulate
 
@@ -96,14 +108,14 @@ def _define(function: Function, nin: int = 2, identity: Any = None, **shortcuts:
 
 
 # fmt: off
-_sums: dict[str, Any]     = {"reduce": reductions.sum, "accumulate": cumulative.cumsum}
-_products: dict[str, Any] = {"reduce": reductions.prod, "accumulate": cumulative.cumprod}
+_sums: dict[str, Any]     = {"reduce": reductions.sum, "accumulate": _cumulative("cumsum")}
+_products: dict[str, Any] = {"reduce": reductions.prod, "accumulate": _cumulative("cumprod")}
 add         = _define(elementwise.add,      identity=0, at=_update("add"), **_sums)
 subtract    = _define(elementwise.subtract, at=_update("subtract"))
 multiply    = _define(elementwise.multiply, identity=1, at=_update("multiply"), **_products)
 negative    = _define(elementwise.negative, nin=1)
-maximum     = _define(elementwise.maximum, reduce=_extreme(reductions.max), accumulate=_running(lax.cummax))
-minimum     = _define(elementwise.minimum, reduce=_extreme(reductions.min), accumulate=_running(lax.cummin))
+maximum     = _define(elementwise.maximum, reduce=_extreme(reductions.max), accumulate=_running("cummax"))
+minimum     = _define(elementwise.minimum, reduce=_extreme(reductions.min), accumulate=_running("cummin"))
 bitwise_and = _define(elementwise.bitwise_and, identity=-1, reduce=_bitwise(lax.reduce_and, 1))
 bitwise_or  = _define(elementwise.bitwise_or,  identity=0,  reduce=_bitwise(lax.reduce_or, 0))
 bitwise_xor = _define(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(lax.reduce_xor, 0))

@@ -10,7 +10,6 @@ from corejax_lax_basic import lax
 from corejax_numpy._one_by_one import accumulate_one_by_one, at_one_by_one, reduce_one_by_one, reduceat_one_by_one
 from corejax_numpy.arguments import array_argument, canonical_axis, no_out_or_where, static_int
 from corejax_numpy.manipulation import expand_dims, moveaxis
-from corejax_numpy.mapping import vectorize
 
 Function = Callable[..., Any]
 
@@ -261,6 +260,8 @@ def _make_ufunc(func: Function, nin: int, nout: int, name: str, nargs: int, iden
 
 
 def _broadcasting(func: Function) -> Function:
+    from corejax_numpy.mapping import vectorize  # no ufunc of the table needs it
+
     mapped = vectorize(func)
 
     def call(*args: Any, out: None = None, where: None = None) -> Any:

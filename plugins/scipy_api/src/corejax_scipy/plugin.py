@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from corejax.extend import Example, hookimpl
+from corejax.extend import hookimpl
+
+if TYPE_CHECKING:
+    from corejax.extend import Example
 
 
 @hookimpl

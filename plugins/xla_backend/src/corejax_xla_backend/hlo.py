@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -126,7 +125,7 @@ def lapack_call(
     Returns:
         The results.
     """
-    _register_lapack()
+    _jaxlib.register_lapack()
     avals = [v.aval for v in operands]
     ndim = max(a.ndim for a in (*avals, *out))
     batch_dims = ndim - 2 if _builder(ctx).module.meshes.count > 1 else 0
@@ -168,12 +167,6 @@ def partitioned_call(
 def _builder(ctx: TranslationContext) -> Any:
     """Return the builder itself: the kernel's protocol declares only what every rule may use."""
     return ctx
-
-
-@cache
-def _register_lapack() -> None:
-    """Register jaxlib's LAPACK kernels with XLA, once."""
-    _jaxlib.register_lapack()
 
 
 # -- rules that write operations by jaxlib's MLIR bindings -----------------------------------------------------------

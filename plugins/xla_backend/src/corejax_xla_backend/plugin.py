@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from corejax.extend import Example, hookimpl
+from corejax.extend import hookimpl
+
+if TYPE_CHECKING:
+    from corejax.extend import Example
 
 # Module -> the names of `corejax` that it defines.
 _NAMES = {

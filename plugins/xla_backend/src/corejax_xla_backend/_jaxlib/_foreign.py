@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +68,40 @@ def include_dir() -> str:
     return str(Path(str(jaxlib.__file__)).parent / "include")
 
 
+@cache
 def register_lapack() -> None:
     """Register jaxlib's LAPACK kernels with XLA (`lapack_spotrf_ffi` and so on)."""
     with uninterrupted():
         from jaxlib import lapack
         from jaxlib.cpu import _lapack
 
-    _lapack.initialize()  # takes the addresses of LAPACK's functions from SciPy
+        with _lapack_addresses():
+            _lapack.initialize()
     for name, capsule, version in lapack.registrations()["cpu"]:
         if version == _TYPED:
             register_ffi_target(name, capsule, "cpu")
+
+
+@contextmanager
+def _lapack_addresses() -> Iterator[None]:
+    """Import SciPy's tables of the addresses of BLAS and LAPACK, without the package `scipy.linalg` around them.
+
+    jaxlib imports the two modules by name. They need nothing of `scipy.linalg`, and importing that package takes ten
+    times as long as everything else that this process does before it can run a kernel. So the modules are put into
+    `sys.modules` for the duration of the block. A later import of `scipy.linalg` imports them as usual.
+    """
+    names: list[str] = []
+    try:
+        if "scipy.linalg" not in sys.modules:
+            import scipy  # type: ignore[import-untyped]  # no annotations
+
+            for name in ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack"):
+                spec = PathFinder.find_spec(name, [f"{folder}/linalg" for folder in scipy.__path__])
+                if spec is not None and spec.loader is not None:  # otherwise jaxlib imports the package
+                    names.append(name)
+                    sys.modules[name] = module = module_from_spec(spec)
+                    spec.loader.exec_module(module)
+        yield
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)
