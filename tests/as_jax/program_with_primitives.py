@@ -210,6 +210,11 @@ with jax.extend.core.take_current_trace() as parent:
 assert trace.names[0] == "sin" and np.allclose(out.value, np.sin(x) + 1)
 
 
+weak = jnp.where(True, 1, -1)
+called = lambda: jax.pure_callback(lambda: np.int32(2), jax.eval_shape(lambda: weak))
+chosen = jax.jit(lambda x: jax.lax.cond(x.sum() > 0, called, lambda: weak))(x)
+assert chosen == 2 and chosen.weak_type
+
 # -- references ------------------------------------------------------------------------------------------------------
 assert jax.tree.leaves({"a": x})[0] is x and not jax.tree_util.tree_leaves([None])
 ref = jax.new_ref(x)
