@@ -45,13 +45,18 @@ class Registration(NamedTuple):
 
 
 def _update_optree(kind: type, registration: Registration | None) -> None:
-    with contextlib.suppress(ValueError):  # the class is not registered with optree yet
+    if kind in _in_optree:
         optree.unregister_pytree_node(kind, namespace=NAMESPACE)
+        _in_optree.remove(kind)
     if registration is not None:
         with warnings.catch_warnings():
             # optree warns if a namedtuple is registered, since namedtuples are nodes without registration.
             warnings.simplefilter("ignore", UserWarning)
             optree.register_pytree_node(kind, registration.flatten, registration.unflatten, namespace=NAMESPACE)
+        _in_optree.add(kind)
+
+
+_in_optree: set[type] = set()  # the classes that are registered with optree
 
 
 registered: Table[type, Registration] = Table("pytree node", changed=_update_optree)

@@ -8,6 +8,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.state.types import AbstractRef
 from jax.extend import linear_util as lu
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Primitive, Var, jaxpr_as_fun
 from jax.extend.core.primitives import add_p, jit_p
@@ -207,6 +208,24 @@ with jax.extend.core.take_current_trace() as parent:
     with jax.extend.core.set_current_trace(trace):
         out = jnp.sin(Counted(trace, x)) + 1.0
 assert trace.names[0] == "sin" and np.allclose(out.value, np.sin(x) + 1)
+
+
+weak = jnp.where(True, 1, -1)
+called = lambda: jax.pure_callback(lambda: np.int32(2), jax.eval_shape(lambda: weak))
+chosen = jax.jit(lambda x: jax.lax.cond(x.sum() > 0, called, lambda: weak))(x)
+assert chosen == 2 and chosen.weak_type
+
+# -- references ------------------------------------------------------------------------------------------------------
+assert jax.tree.leaves({"a": x})[0] is x and not jax.tree_util.tree_leaves([None])
+ref = jax.new_ref(x)
+assert isinstance(jax.typeof(ref), AbstractRef) and jax.typeof(x).shape == x.shape
+assert jax.tree.leaves([ref, x])[0] is ref and jax.tree_util.tree_structure([ref]) == jax.tree.structure([0])
+assert jax.tree.map(lambda r: r[...].tolist(), {"a": ref, "b": (ref,)}) == {"a": x.tolist(), "b": (x.tolist(),)}
+assert jax.tree.flatten((ref, [ref]), lambda node: type(node) is list)[0][0] is ref
+assert jax.tree.reduce(lambda total, r: total + r[...].sum(), [ref, ref], 0.0) == 2 * x.sum()
+assert [path for path, _ in jax.tree_util.tree_leaves_with_path({"a": ref})] == [(jax.tree_util.DictKey("a"),)]
+jax.jit(lambda refs: refs[0].__setitem__(..., 2.0 * refs[0][...]))([ref])
+assert (ref[...] == 2 * x).all()
 
 
 # -- objects that stand for arrays; names that are missing ----------------------------------------------------------

@@ -38,3 +38,12 @@ for _ in range(50):
 assert value < first
 graph, state = nnx.split(model)
 assert nnx.merge(graph, state)(x).shape == (64, 1)
+
+# Variables that hold references: a function that is jitted by `jax.jit` updates the model in place.
+with nnx.var_defaults(hijax=False, ref=True):
+    model = Model(nnx.Rngs(0))
+graph, state = nnx.split(model)
+assert all(isinstance(leaf, jax.Ref) for leaf in jax.tree.leaves(state))
+before = model.norm.mean[...]
+jax.jit(lambda state, x: nnx.merge(graph, state)(x))(state, x)
+assert (model.norm.mean[...] != before).any()

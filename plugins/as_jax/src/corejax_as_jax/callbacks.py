@@ -26,8 +26,19 @@ def _reporting(callback: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a Python function without side effects; see `corejax.pure_callback`."""
-    return corejax.pure_callback(_reporting(callback), result_shape_dtypes, *args, **kwargs)
+    """Call a Python function without side effects; see `corejax.pure_callback`.
+
+    Results are weakly typed if `result_shape_dtypes` says so. Equinox's `error_if` makes a branch with a callback and
+    one that returns a value; the result is as weak as the value only if both are.
+    """
+    outs = corejax.pure_callback(_reporting(callback), result_shape_dtypes, *args, **kwargs)
+    return corejax.tree.map(_as_weak_as, outs, result_shape_dtypes)
+
+
+def _as_weak_as(x: Any, wanted: Any) -> Any:
+    if not getattr(wanted, "weak_type", False):
+        return x
+    return corejax.lax.convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True)
 
 
 def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from corejax import Array  # a class: not resolved lazily, so that the finder ne
 from corejax_as_jax.callbacks import io_callback as _io_callback
 from corejax_as_jax.callbacks import pure_callback
 from corejax_as_jax.environment import print_environment_info
-from corejax_as_jax.references import Ref, empty_ref, free_ref, freeze, new_ref
+from corejax_as_jax.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from corejax_as_jax.version import JAX_VERSION as __version__
 
 __version_info__ = tuple(int(number) for number in __version__.split("."))

@@ -156,7 +156,7 @@ def _make_cuda_client() -> Client:
     library = cuda_plugin_path()
     if library is None:
         raise BackendError(
-            "no CUDA backend: none of "
+            "the CUDA backend failed to initialize: none of "
             + ", ".join(CUDA_PACKAGES)
             + " is installed. Install jax-cuda13-pjrt or jax-cuda12-pjrt, in jaxlib's own version."
         )
