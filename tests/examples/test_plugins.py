@@ -16,23 +16,29 @@ from tests.examples.from_source import EXAMPLES, environment
 
 # What takes longest, which `make test-slow` runs on wheels.
 LONG = ("test_conformance.py", "test_loops.py", "test_programs.py")
+IMPORTING = ("interval_bounds",)  # its tests import modules beside them
 ELSEWHERE = {"interval_bounds": ("test_plugin.py", "test_checks.py")}  # test_interval_bounds.py runs its commands
 
 
-@pytest.mark.parametrize("project", EXAMPLES, ids=lambda project: project.name)
-def test_own_tests(project: Path, tmp_path: Path) -> None:
-    left_out = (*LONG, *ELSEWHERE.get(project.name, ()))
-    options = ["-q", "-p", "no:cacheprovider", *(f"--ignore={project / 'tests' / name}" for name in left_out)]
+@pytest.mark.parametrize("alone", [False, True])
+def test_own_tests(alone: bool, tmp_path: Path) -> None:
+    """In one process: most of a process's time is spent before its first test."""
+    projects = [project for project in EXAMPLES if (project.name in IMPORTING) == alone]
+    left_out = [p / "tests" / name for p in projects for name in (*LONG, *ELSEWHERE.get(p.name, ()))]
+    options = ["-v", "-p", "no:cacheprovider", *(f"--ignore={path}" for path in left_out)]
+    mode = "prepend" if alone else "importlib"  # several projects have modules of one name
+    options += [f"--import-mode={mode}", f"--rootdir={projects[0] if alone else projects[0].parent}"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "--rootdir", str(project), str(project / "tests")],
-        env=environment([project], tmp_path / "site"),
-        cwd=tmp_path,
+        [sys.executable, "-m", "pytest", *options, *(str(project / "tests") for project in projects)],
+        env=environment(projects, tmp_path / "site"),
+        cwd=projects[0].parent,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert {line.split("/")[0] for line in done.stdout.splitlines() if " PASSED" in line} == {p.name for p in projects}
 
 
 def test_manifests_say_what_the_code_does(tmp_path: Path) -> None:

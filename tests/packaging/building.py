@@ -181,11 +181,18 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     return place
 
 
-def fresh_environment(home: Path, wheels: Wheels, names: Iterable[str], extra: str = "") -> Environment:
-    """A virtual environment with wheels installed, and with what they need, for one of their extras too."""
+def fresh_environment(
+    home: Path, wheels: Wheels, names: Iterable[str], extra: str = "", above: Environment | None = None
+) -> Environment:
+    """A virtual environment with wheels installed, and with what they need, for one of their extras too.
+
+    With `above`, it also sees what is installed in that environment.
+    """
     names = list(names)
     venv.create(home, with_pip=False, symlinks=True)
     environment = Environment(home)
+    if above is not None:
+        (environment.site / "above.pth").write_text(f"{above.site}\n")
     needed = set[str]().union(*(_needs(wheels.requirements(name), extra) for name in names))
     for dependency in _closure(needed - wheels.files.keys()):
         _link(metadata.distribution(dependency), environment.site)

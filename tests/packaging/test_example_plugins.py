@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,11 +40,18 @@ def example_wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 
 @pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory, wheels: Wheels, example_wheels: Wheels) -> Environment:
-    """The kernel, the first-party plugins and the examples, with what the examples' tests need."""
+def environment(
+    tmp_path_factory: pytest.TempPathFactory, wheels: Wheels, example_wheels: Wheels, everything: Environment
+) -> Environment:
+    """The examples, beside the kernel and the first-party plugins, with what the examples' tests need."""
     every = Wheels(wheels.files | example_wheels.files)
-    make = lambda place: fresh_environment(place / "venv", every, every.files, extra="test")
+    make = lambda place: fresh_environment(place / "venv", every, example_wheels.files, "test", everything)
     return Environment(made_once(tmp_path_factory, "environment-with-examples", make) / "venv")
+
+
+def corejax(environment: Environment, *arguments: str) -> str:
+    """Run the command; its script is in the environment above."""
+    return environment.run("python", "-m", "corejax", *arguments)
 
 
 def test_there_are_examples() -> None:
@@ -64,9 +72,14 @@ def test_wheel(example_wheels: Wheels, plugin: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def primitives(environment: Environment) -> dict[str, int]:
+def listed(environment: Environment) -> list[dict[str, Any]]:
+    """What `corejax plugins` says of each plugin."""
+    return json.loads(corejax(environment, "plugins", "--json"))["plugins"]
+
+
+@pytest.fixture(scope="session")
+def primitives(listed: list[dict[str, Any]]) -> dict[str, int]:
     """Plugin -> how many primitives it has, of those that were loaded."""
-    listed = json.loads(environment.run("corejax", "plugins", "--json"))["plugins"]
     return {row["name"]: row["primitives"] for row in listed if row["status"] == "loaded"}
 
 
@@ -95,15 +108,14 @@ def test_the_c_kernel_is_built(environment: Environment) -> None:
 
 
 def test_verified_quickly(environment: Environment, primitives: dict[str, int]) -> None:
-    table = environment.run("corejax", "verify", "--quick", *QUICKLY)
+    table = corejax(environment, "verify", "--quick", *QUICKLY)
     assert all(f"{name}." in table for name in QUICKLY)
     assert f"# {sum(primitives[name] for name in QUICKLY)} primitive" in table
     assert all(f"✓ {name}: manifest" in table for name in QUICKLY)
     assert " interval " in table  # a check of another example
 
 
-def test_manifests_are_read_in_place_of_the_code(environment: Environment) -> None:
-    listed = json.loads(environment.run("corejax", "plugins", "--json"))["plugins"]
+def test_manifests_are_read_in_place_of_the_code(listed: list[dict[str, Any]]) -> None:
     assert {row["name"]: row["manifest"] for row in listed if row["name"] in EXAMPLES} == dict.fromkeys(
         EXAMPLES, "good"
     )
@@ -112,7 +124,7 @@ def test_manifests_are_read_in_place_of_the_code(environment: Environment) -> No
 @pytest.mark.slow
 @examples
 def test_verified(environment: Environment, primitives: dict[str, int], plugin: str) -> None:
-    report = environment.run("corejax", "verify", plugin)
+    report = corejax(environment, "verify", plugin)
     assert f"✓ {plugin}: manifest" in report
     if plugin in WITHOUT_RULES:
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.building import KERNEL, PROJECTS, ROOT, Wheels, fresh_environment
+from tests.packaging.building import KERNEL, PROJECTS, ROOT, Environment, Wheels, fresh_environment
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="makes symbolic links")
 
@@ -77,14 +77,13 @@ def test_wheel_carries_the_licence(wheels: Wheels, name: str) -> None:
     assert wheels.text(name, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
 
 
-def test_everything_works_from_wheels(wheels: Wheels, tmp_path: Path) -> None:
-    environment = fresh_environment(tmp_path / "all", wheels, PROJECTS)
-    assert environment.run("python", "-c", PROGRAM).split() == ["works"]
-    listing = environment.run("corejax", "list-primitives")
+def test_everything_works_from_wheels(everything: Environment) -> None:
+    assert everything.run("python", "-c", PROGRAM).split() == ["works"]
+    listing = everything.run("corejax", "list-primitives")
     for text in ("sin", "dot_general", "xla_call", "scan", "lax_basic", "control_flow", "xla_backend"):
         assert text in listing
     # Templates are data of the kit's wheel.
-    assert "pyproject.toml" in environment.run("corejax", "new-plugin", "acme")
+    assert "pyproject.toml" in everything.run("corejax", "new-plugin", "acme")
 
 
 def test_kernel_alone(wheels: Wheels, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_shrinking_is_bounded_and_keeps_what_failed() -> None:
         )
         again = functools.partial(generate, table, 1, number, 10)
         assert shrink(again, case, "jvp", attempts=0) is case
-        small = [shrink(again, case, "jvp", attempts=n) for n in (3, 30, 300)]
+        small = [shrink(again, case, "jvp", attempts=n) for n in (3, 300)]
         sizes = [size_of(each.program) for each in small]
         assert sizes == sorted(sizes, reverse=True)
         assert sizes[-1] == 1

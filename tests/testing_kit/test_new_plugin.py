@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from click.testing import CliRunner, Result
 from corejax.cli import main
 from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
 from corejax_testing.scaffolding.writing import files
+from tests.packaging.building import build as build_wheels
 
 ROOT = Path(__file__).parents[2]
 QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"  # as tests/conftest.py says
@@ -45,7 +47,7 @@ def python(*arguments: str, cwd: Path, path: Path) -> str:
 
 @dataclass(frozen=True)
 class Installed:
-    """New distributions, one of each kind, and where they are installed."""
+    """New distributions, one of each kind and one with a primitive of another name, and where they are installed."""
 
     sources: Path
     path: Path
@@ -53,16 +55,21 @@ class Installed:
     def source(self, kind: str) -> Path:
         return self.sources / f"corejax-new-{kind}"
 
+    @property
+    def renamed(self) -> Path:
+        return self.sources / "corejax-acme"
 
-BUILT = "elementwise"  # by pip, which takes seconds for each; the other kinds have the same project file
+
+PLUGINS = [*(f"new_{kind.replace('-', '_')}" for kind in KINDS), "acme"]
+BUILT = "elementwise"  # as a wheel; the other kinds have the same project file
+RENAMED = "higher-order"
 
 
-def build(source: Path, site: Path) -> None:
-    """Install a distribution as users do."""
+def build(source: Path, site: Path, work: Path) -> None:
+    """Install a distribution's wheel."""
     pytest.importorskip("setuptools", minversion="77")
-    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-compile"]
-    options = ["--no-deps", "--no-build-isolation", "--target", str(site)]
-    python(*pip, *options, str(source), cwd=source, path=site)
+    with zipfile.ZipFile(build_wheels({source.name: source}, work).files[source.name]) as wheel:
+        wheel.extractall(site)
 
 
 def link(source: Path, site: Path) -> None:
@@ -83,24 +90,39 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for kind in KINDS:
         result = run(f"new-{kind}", "--kind", kind, "--directory", str(found.sources))
         assert result.exit_code == 0, result.output
-        (build if kind == BUILT else link)(found.source(kind), found.path)
+        if kind == BUILT:
+            build(found.source(kind), found.path, tmp_path_factory.mktemp("built"))
+        else:
+            link(found.source(kind), found.path)
+    assert run("acme", *renaming(RENAMED), "--directory", str(found.sources)).exit_code == 0
+    link(found.renamed, found.path)
     return found
 
 
+def renaming(kind: str) -> list[str]:
+    return ["--kind", kind, "--primitive", "wobble"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != BUILT])
-def test_other_kinds_are_built(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_pip_installs_it(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", minversion="77")
     assert run("acme", "--kind", kind, "--directory", str(tmp_path)).exit_code == 0
-    build(tmp_path / "corejax-acme", tmp_path / "site")
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-compile"]
+    options = ["--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site")]
+    python(*pip, *options, str(tmp_path / "corejax-acme"), cwd=tmp_path, path=tmp_path / "site")
     assert (tmp_path / "site" / "corejax_acme" / "corejax_manifest.json").exists()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_its_own_tests_pass(installed: Installed, kind: str) -> None:
-    # The conformance checks take longest; they are run below for what is not tested by plugins/testing itself.
-    options = ["-q", "-p", "no:cacheprovider", "--deselect", "tests/test_conformance.py"]
-    report = python("-m", "pytest", *options, cwd=installed.source(kind), path=installed.path)
-    assert "passed" in report and "skipped" not in report and "failed" not in report
+def test_their_own_tests_pass(installed: Installed) -> None:
+    """Of the conformance checks, which take longest, only the manifest's; the others are slow."""
+    homes = [*map(installed.source, KINDS), installed.renamed]
+    options = ["-v", "-p", "no:cacheprovider", "--rootdir", str(installed.sources), "-k", "manifest or not conformance"]
+    options += ["--import-mode=importlib"]  # several directories have modules of one name
+    report = python("-m", "pytest", *options, *map(str, homes), cwd=installed.sources, path=installed.path)
+    assert "skipped" not in report and "failed" not in report
+    passed = [line.split("/tests/")[0] for line in report.splitlines() if " PASSED " in line]
+    assert {Path(path).name for path in passed} == {home.name for home in homes}, report
 
 
 @pytest.mark.slow
@@ -111,13 +133,15 @@ def test_it_conforms(installed: Installed, kind: str) -> None:
 
 
 def test_it_is_listed(installed: Installed) -> None:
-    plugins = [f"--plugin=new_{kind.replace('-', '_')}" for kind in KINDS]
+    plugins = [f"--plugin={name}" for name in PLUGINS]
     text = python("-m", "corejax.cli", "list-primitives", "--json", *plugins, cwd=installed.path, path=installed.path)
     rules = {row["name"]: row["rules"] for row in json.loads(text)["primitives"]}
     for row in rules.values():
         assert row.pop("checkify") == "derived"  # plugins' rule kinds
         assert row.pop("jet") in ("derived", "not_required")
-    assert set(rules) == {"new_elementwise.softsign", "new_higher_order.named_call", "new_impl_only.running_max"}
+    assert set(rules) == {
+        "new_elementwise.softsign", "new_higher_order.named_call", "new_impl_only.running_max", "acme.wobble"
+    }  # fmt: skip
     assert set(rules["new_higher_order.named_call"].values()) == {"own"}
     elementwise = rules["new_elementwise.softsign"]
     assert {kind for kind, status in elementwise.items() if status != "own"} == {
@@ -131,30 +155,22 @@ def test_it_is_listed(installed: Installed) -> None:
     }
 
 
-def test_its_manifest_can_be_written_and_is_as_good_as_the_code(installed: Installed) -> None:
-    listing = ("-m", "corejax.cli", "list-primitives", *(f"--plugin=new_{kind.replace('-', '_')}" for kind in KINDS))
-    loaded = python(*listing, cwd=installed.path, path=installed.path)
-    plugins = {kind: f"new_{kind.replace('-', '_')}" for kind in KINDS}
-    command = ["-m", "corejax.cli", "write-manifest"]
-    manifest = installed.path / f"corejax_{plugins[BUILT]}" / "corejax_manifest.json"
-    python(*command, plugins[BUILT], "--output", str(manifest), cwd=installed.path, path=installed.path)
-    python(*command, *plugins.values(), "--check", cwd=installed.path, path=installed.path)
-    for kind, plugin in plugins.items():
-        pyproject = tomllib.loads((installed.source(kind) / "pyproject.toml").read_text())
-        assert "corejax_manifest.json" in pyproject["tool"]["setuptools"]["package-data"][f"corejax_{plugin}"]
-    assert python(*listing, cwd=installed.path, path=installed.path) == loaded
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_manifest_ships(installed: Installed, kind: str) -> None:
+    pyproject = tomllib.loads((installed.source(kind) / "pyproject.toml").read_text())
+    package = f"corejax_new_{kind.replace('-', '_')}"
+    assert "corejax_manifest.json" in pyproject["tool"]["setuptools"]["package-data"][package]
+    assert (installed.path / package / "corejax_manifest.json").exists()
 
 
-def test_its_manifest_is_there_from_the_start_and_its_tests_say_when_it_is_stale(installed: Installed) -> None:
-    source = installed.source("elementwise")
+def test_its_tests_say_when_its_manifest_is_stale(installed: Installed) -> None:
     test = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_conformance.py", "-k", "manifest"]
     manifest = installed.path / "corejax_new_elementwise" / "corejax_manifest.json"
     shipped = manifest.read_text()
-    assert manifest.exists() and "1 passed" in python(*test, cwd=source, path=installed.path)
     try:
         manifest.write_text(shipped.replace("softsign", "hardsign"))
         with pytest.raises(AssertionError, match="corejax write-manifest new_elementwise"):
-            python(*test, cwd=source, path=installed.path)
+            python(*test, cwd=installed.source("elementwise"), path=installed.path)
     finally:
         manifest.write_text(shipped)
 
@@ -167,37 +183,45 @@ def test_a_translation_added_later_is_found(installed: Installed) -> None:
     rule = "\n".join(lines[:-1])  # the last one is another way
     assert 'by="host callback"' in lines[-1]
     body = """return ctx.full(in_avals[0], 7)"""
-    listing = ("-m", "corejax.cli", "list-primitives", "--json", "--plugin=new_impl_only")
+    program = """
+import numpy as np
+import corejax
+from corejax.cli import main
+main(["list-primitives", "--json", "--plugin=new_impl_only"], standalone_mode=False)
+print(corejax.jit(corejax.new_impl_only.running_max)(np.ones(2, np.float32)))
+"""
     try:
         module.write_text(before + rule.replace("...", body) + "\n")
-        text = python(*listing, cwd=installed.path, path=installed.path)
-        program = (
-            "import corejax, numpy as np; from corejax.new_impl_only import running_max;"
-            "print(corejax.jit(running_max)(np.ones(2, np.float32)))"
-        )
-        computed = python("-c", program, cwd=installed.path, path=installed.path)
+        printed = python("-c", program, cwd=installed.path, path=installed.path)
     finally:
         module.write_text(before)
+    text, _, computed = printed.rstrip().rpartition("\n")
     assert json.loads(text)["primitives"][0]["rules"]["xla_translation"] == "own"
     assert computed.split() == ["[7.", "7.]"]
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind == "higher-order" else pytest.mark.slow) for kind in KINDS]
-)
-def test_a_primitive_of_another_name_needs_no_renaming(kind: str, tmp_path: Path) -> None:
-    assert run("acme", "--kind", kind, "--primitive", "wobble", "--directory", str(tmp_path)).exit_code == 0
+def test_a_primitive_of_another_name_needs_no_renaming(installed: Installed) -> None:
+    require_only_the_name(installed.renamed, RENAMED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != RENAMED])
+def test_other_kinds_need_no_renaming(kind: str, tmp_path: Path) -> None:
+    assert run("acme", *renaming(kind), "--directory", str(tmp_path)).exit_code == 0
     home = tmp_path / "corejax-acme"
-    assert {f"src/corejax_acme/{name}.py" for name in ("plugin", "wobble", "examples", "translations")} | {
-        "tests/test_wobble.py"
-    } <= {path.relative_to(home).as_posix() for path in home.rglob("*.py")}
-    assert not [path for path in home.rglob("*") if path.is_file() and KINDS[kind].name in path.read_text()]
+    require_only_the_name(home, kind)
     link(home, tmp_path / "site")
     options = ["-q", "-p", "no:cacheprovider", "--deselect", "tests/test_conformance.py"]
     report = python("-m", "pytest", *options, cwd=home, path=tmp_path / "site")
     assert "passed" in report and "failed" not in report
-    text = python("-m", "corejax.cli", "list-primitives", "--plugin=acme", cwd=home, path=tmp_path / "site")
-    assert "acme.wobble" in text
+
+
+def require_only_the_name(home: Path, kind: str) -> None:
+    assert {f"src/corejax_acme/{name}.py" for name in ("plugin", "wobble", "examples", "translations")} | {
+        "tests/test_wobble.py"
+    } <= {path.relative_to(home).as_posix() for path in home.rglob("*.py")}
+    written = [path for path in home.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert not [path for path in written if KINDS[kind].name in path.read_text()]
 
 
 # -- what is written ------------------------------------------------------------------------------------------------
@@ -316,21 +340,29 @@ print(fragments(record, records)["new_elementwise"])
     assert f"{KINDS[BUILT].name}" in stub and "corejax.core.array" in stub
 
 
-def test_never_overwrites(tmp_path: Path) -> None:
-    assert run("acme", "--directory", str(tmp_path)).exit_code == 0
-    readme = tmp_path / "corejax-acme" / "README.md"
-    readme.write_text("mine")
-    result = run("acme", "--directory", str(tmp_path), "--kind", "impl-only")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A new distribution in an empty directory, which is as good as none, and what the command says."""
+    home = tmp_path_factory.mktemp("new") / "corejax-acme"
+    home.mkdir()
+    result = run("acme", "--directory", str(home.parent))
+    assert result.exit_code == 0, result.output
+    return home, result.output
+
+
+def test_never_overwrites(written: tuple[Path, str]) -> None:
+    home, _ = written
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    result = run("acme", "--directory", str(home.parent), "--kind", "impl-only")
     assert result.exit_code == 1 and "exists and is not empty; nothing was written" in result.output
-    assert readme.read_text() == "mine"
-    (tmp_path / "corejax-other").mkdir()
-    assert run("other", "--directory", str(tmp_path)).exit_code == 0, "an empty directory is as good as none"
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
 
 
-def test_output_says_what_to_do_next(tmp_path: Path) -> None:
-    lines = run("acme", "--directory", str(tmp_path / "new")).output.splitlines()
-    assert f"wrote {tmp_path / 'new' / 'corejax-acme' / 'pyproject.toml'}" in lines
+def test_output_says_what_to_do_next(written: tuple[Path, str]) -> None:
+    home, output = written
+    lines = output.splitlines()
+    assert f"wrote {home / 'pyproject.toml'}" in lines
     assert [line.strip() for line in lines[-3:-1]] == ["corejax write-stubs acme", "pytest"]
-    manifest = tmp_path / "new" / "corejax-acme" / "src" / "corejax_acme" / "corejax_manifest.json"
+    manifest = home / "src" / "corejax_acme" / "corejax_manifest.json"
     assert f"wrote {manifest}" in lines and json.loads(manifest.read_text())["plugins"]["acme"]["version"] == "0.1.0"
     assert lines[-1].strip() == "corejax list-primitives --plugin acme"

@@ -26,7 +26,7 @@ import corejax_testing
 from corejax.extend import Example, Primitive, ShapedArray
 
 corejax.plugins.load_everything()
-cube_p = Primitive("acme.cube", decomposition=lambda x: x * x * x, tags=("elementwise",))
+cube_p = Primitive("acme.cube", decomposition=lambda x: x * x * x)
 wrong_p = Primitive("acme.wrong", decomposition=lambda x: x * x)
 corejax.extend.jvp_rules.register(wrong_p, lambda primals, tangents: (primals[0] * primals[0], tangents[0]))
 examples = dict.fromkeys(("acme.cube", "acme.wrong"), [Example((ShapedArray((3,), "float32"),))])
@@ -186,6 +186,6 @@ def test_checks_that_are_none(isolated_plugins: Any, target: str, words: str) ->
 
 def test_the_cpu_passes_for_several_devices(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import corejax\n\n\ndef test_count():\n    assert corejax.device_count('cpu') == 3\n")
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert pytester.run(*command, "--corejax-devices", "3").parseoutcomes() == {"passed": 1}
-    assert pytester.run(*command).parseoutcomes() == {"failed": 1}
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--corejax-devices", "3")
+    assert pytester.run(*command).parseoutcomes() == {"passed": 1}
+    assert corejax.device_count("cpu") == 1, "without the option"

@@ -19,7 +19,7 @@ from corejax.extend import (
 )
 from corejax_testing import CheckFailure, verify
 from corejax_testing.checks import points
-from tests.testing_kit.toys import EXAMPLES, toy
+from tests.testing_kit.toys import CHECKS, EXAMPLES, toy
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("nothing_is_left")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_right_rules_pass(name: str) -> None:
     with toy(name) as primitive:
-        results = list(verify(primitive, EXAMPLES[name], quick=name != "toy.mulsin"))
+        results = list(verify(primitive, EXAMPLES[name], checks=CHECKS, quick=name != "toy.mulsin"))
     assert not [result.report() for result in results if result.failed]
     assert sum(result.status == "passed" for result in results) >= 15
 
