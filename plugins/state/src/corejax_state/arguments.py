@@ -49,45 +49,47 @@ tree.register_pytree_node(Argument, lambda x: ((), x), lambda x, _: x.stand_in, 
 
 def keyed(args: Any) -> tuple[Any, list[Any], list[Any]]:
     """Return the arguments with an `Argument` in place of each reference, the references, and their stand-ins."""
-    refs = _references(args)
+    leaves, structure = _leaves_and_refs(args)
+    refs = [x for x in leaves if type(x) is Ref]
     if not refs:
         return args, [], []
+    _check_distinct(refs, args)
     arguments = [Argument(ref, i) for i, ref in enumerate(refs)]
     remaining = iter(arguments)
-    args = tree.tree_map(lambda x: next(remaining) if _is_ref(x) else x, args, is_leaf=_is_ref)
-    return args, list(refs), [x.stand_in for x in arguments]
+    args = structure.unflatten([next(remaining) if type(x) is Ref else x for x in leaves])
+    return args, refs, [x.stand_in for x in arguments]
 
 
-def mapped(args: Any, axes: Any) -> list[tuple[Any, int | None]]:
+def mapped(args: Any, axes: Any) -> list[tuple[Any, Any]]:
     """Return the references among arguments with their axes."""
-    refs = _references(args)
+    leaves, structure = _leaves_and_refs(args)
+    refs = [x for x in leaves if type(x) is Ref]
     if not refs:
         return []
-    leaves, structure = tree.tree_flatten(args, is_leaf=_is_ref)
+    _check_distinct(refs, args)
     pairs = zip(leaves, tree.flatten_axes("vmap in_axes", structure, axes), strict=True)
-    return [(x, axis) for x, axis in pairs if _is_ref(x)]
+    return [(x, axis) for x, axis in pairs if type(x) is Ref]
 
 
-def _references(args: Any) -> list[Ref]:
-    """Return the references among arguments.
+def _leaves_and_refs(args: Any) -> tuple[list[Any], Any]:
+    """Flatten arguments; references are leaves."""
+    return tree.tree_flatten(args, is_leaf=_is_ref)
 
-    Raises:
-        ValueError: a reference occurs twice. The message names both places.
-    """
-    if not any(map(_is_ref, tree.tree_leaves(args, is_leaf=_is_ref))):  # the usual case, fast
-        return []
+
+def _check_distinct(refs: Sequence[Ref], args: Any) -> None:
+    """Raise ValueError if a reference occurs twice in the arguments; the message names both places."""
+    if len(refs) == len({id(ref) for ref in refs}):
+        return
     places: dict[Ref, Any] = {}
     for path, x in tree.tree_flatten_with_path(args, is_leaf=_is_ref)[0]:
-        if not _is_ref(x):
-            continue
-        if x in places:
-            first, second = (tree.keystr(p) for p in (places[x], path))
-            raise ValueError(
-                f"{x!r} is passed twice, as {first} and as {second} of the arguments: a function that writes one of "
-                "them would change the other; pass it once"
-            )
-        places[x] = path
-    return list(places)
+        if x in refs and type(x) is Ref:
+            if x in places:
+                first, second = (tree.keystr(p) for p in (places[x], path))
+                raise ValueError(
+                    f"{x!r} is passed twice, as {first} and as {second} of the arguments: a function that writes one "
+                    "of them would change the other; pass it once"
+                )
+            places[x] = path
 
 
 def accumulate(cts: Sequence[Any], places: Sequence[Any]) -> tuple[Any, ...]:

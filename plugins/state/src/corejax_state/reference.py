@@ -17,7 +17,7 @@ from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_
 from corejax.extend.messages import api_boundary, user_line
 from corejax.extend.transforms import recording_trace
 from corejax_lax_basic import lax
-from corejax_state.indexing import At, read, written
+from corejax_state.indexing import At, add_to, read, written
 
 
 class AbstractRef(NamedTuple):
@@ -29,8 +29,37 @@ class AbstractRef(NamedTuple):
 
     inner_aval: ShapedArray
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.inner_aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the array."""
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the array."""
+        return self.inner_aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the array."""
+        return self.inner_aval.size
+
+    @property
+    def sharding(self) -> Any:
+        """The sharding in the array's type."""
+        return self.inner_aval.sharding
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """Return the type as text, with dtypes such as `f32` if `short_dtypes`."""
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
+
     def __repr__(self) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes=False)}}}"
+        return self.str_short()
 
 
 class _Place:
@@ -112,9 +141,23 @@ class Ref:
         return self.aval.size
 
     @property
+    def sharding(self) -> Any:
+        """The sharding of the array; in a function that is traced, that of its type."""
+        return self._value_or_type().sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array is bound to its devices; False in a function that is traced."""
+        return bool(getattr(self._value_or_type(), "committed", False))
+
+    @property
     def at(self) -> At:
         """Views of parts: `ref.at[1:3]` is a reference to the rows 1 and 2, which reads and writes this one."""
         return At(self)
+
+    def addupdate(self, value: Any, idx: Any = ...) -> None:
+        """Add to the part at an index, as the function `addupdate` does."""
+        add_to(self, idx, value)
 
     def __len__(self) -> int:
         if not self.aval.shape:
@@ -219,6 +262,11 @@ class Ref:
                 f"{self!r}, made at {self._line}, has escaped from the function that made it, which has ended: return "
                 "its value, ref[...] or freeze(ref), or make the reference outside and pass it in"
             )
+
+    def _value_or_type(self) -> Any:
+        """Return the current value, which stays owned; its type if it is not known."""
+        value = self._place().value
+        return get_aval(value) if isinstance(value, Tracer) else value
 
     def _stored(self, value: Any) -> Any:
         return lax.stop_gradient(value) if self._kind is not None else value
