@@ -26,7 +26,8 @@ NAMESPACES = names_in(
     example_libraries.optimizers example_libraries.stax experimental experimental.checkify
     experimental.compilation_cache.compilation_cache experimental.custom_partitioning experimental.jet
     experimental.key_reuse experimental.mesh_utils experimental.multihost_utils experimental.ode
-    experimental.pjit experimental.shard_map experimental.sparse experimental.topologies export ffi flatten_util image
+    experimental.pjit experimental.shard_map experimental.sparse experimental.sparse.linalg
+    experimental.topologies export ffi flatten_util image
     lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random
     scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
     scipy.sparse.linalg scipy.spatial.transform scipy.special scipy.stats sharding stages test_util tree
@@ -116,18 +117,14 @@ ABSENT = {
         """
     },
     "experimental.sparse": {
-        "two formats: BCOO and BCSR": """
-            COO CSC CSR coo_fromdense coo_fromdense_p coo_matmat coo_matmat_p coo_matvec coo_matvec_p coo_todense
-            coo_todense_p csr_fromdense csr_fromdense_p csr_matmat csr_matmat_p csr_matvec csr_matvec_p csr_todense
-            csr_todense_p
-        """,
         "functions are compositions of other primitives": """
-            SparseTracer bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p
+            SparseTracer coo_fromdense_p coo_matmat_p coo_matvec_p coo_todense_p csr_fromdense_p csr_matmat_p
+            csr_matvec_p csr_todense_p bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p
             bcoo_sort_indices_p bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p
             bcsr_dot_general_p bcsr_extract_p bcsr_fromdense_p bcsr_todense_p todense_p
         """,
-        "of one-dimensional windows and of few indices in jax": "bcoo_conv_general_dilated bcoo_gather",
     },
+    "experimental.sparse.linalg": {"it is a `custom_linear_solve`": "spsolve_p"},
     "experimental.topologies": {HELPER: "Device"},
     "ffi": {
         LOWERING: "build_ffi_lowering_function ffi_lowering",
