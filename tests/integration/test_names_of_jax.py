@@ -26,9 +26,9 @@ NAMESPACES = names_in(
     example_libraries.optimizers example_libraries.stax experimental experimental.checkify
     experimental.compilation_cache.compilation_cache experimental.custom_partitioning experimental.jet
     experimental.key_reuse experimental.mesh_utils experimental.multihost_utils experimental.ode
-    experimental.pjit experimental.shard_map experimental.sparse experimental.sparse.linalg
+    experimental.pjit experimental.random experimental.shard_map experimental.sparse experimental.sparse.linalg
     experimental.topologies export ffi flatten_util image
-    lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random
+    lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random ref
     scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
     scipy.sparse.linalg scipy.spatial.transform scipy.special scipy.stats sharding stages test_util tree
     tree_util typing
@@ -56,7 +56,6 @@ NO_NAMESPACE = {
     "experimental.hijax": MUTABLE,
     "experimental.layout": "arrays have one layout in memory",
     "experimental.profiler": "instructions that compilers of TPUs profiled",
-    "experimental.random": MUTABLE,
     "experimental.rnn": "kernels of cuDNN",
     "experimental.roofline": "`compiled.cost_analysis()` has the compiler's estimates",
     "experimental.scheduling_groups": "hints for compilers of TPUs",
@@ -157,7 +156,7 @@ DIFFERENT = {
         jit lax.argmax lax.argmin lax.fori_loop lax.map lax.squeeze lax.while_loop pmap
         experimental.multihost_utils.sync_global_devices experimental.sparse.bcoo_sum_duplicates
     """,
-    REST: "checkpoint remat export.export grad lax.scan value_and_grad vmap",
+    REST: "checkpoint remat export.export grad lax.scan ref.swap value_and_grad vmap",
     POSITIONAL: "lax.optimization_barrier nn.tanh",
     OTHER_NAME: """
         dtypes.canonicalize_dtype dtypes.issubdtype dtypes.itemsize_bits experimental.checkify.checkify

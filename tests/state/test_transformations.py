@@ -309,7 +309,9 @@ def test_pullbacks_add_cotangents_to_references() -> None:
         assert isinstance(ct_x, corejax.ad.GradRef)
         np.testing.assert_array_equal(ct_y, [0, 1, 2])
     np.testing.assert_array_equal(total[...], [3, 3, 3])
-    assert pullback.with_refs(corejax.ad.DontWant(), total)(1.0)[0] is None
+    assert pullback.with_refs(corejax.ad.DontWant(), total)(1.0) == (corejax.ad.DidntWant(), corejax.ad.GradRef())
+    compiled = corejax.jit(pullback.with_refs(total, corejax.ad.DontWant()))
+    assert compiled(1.0) == (corejax.ad.GradRef(), corejax.ad.DidntWant())
     with pytest.raises(TypeError, match="place for each of the 2 arguments"):
         pullback.with_refs(total)(1.0)
 

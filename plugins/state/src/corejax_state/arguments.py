@@ -11,7 +11,7 @@ from typing import Any
 
 from corejax.extend import tree
 from corejax.extend.transforms import CellArguments, cell_arguments
-from corejax_state.ad import DontWant, GradRef, GradValue
+from corejax_state.ad import DidntWant, DontWant, GradRef, GradValue
 from corejax_state.reference import Ref
 
 
@@ -96,7 +96,7 @@ def accumulate(cts: Sequence[Any], places: Sequence[Any]) -> tuple[Any, ...]:
     """Add cotangents to the references among places (pytrees like the arguments, or prefixes of them).
 
     Returns:
-        The cotangents, with `GradRef()` for those that were added, and None for those that are not wanted.
+        The cotangents, with `GradRef()` for those that were added, and `DidntWant()` for those that are not wanted.
 
     Raises:
         TypeError: the number of places is not that of the arguments.
@@ -114,7 +114,7 @@ def _accumulated(place: Any, ct: Any) -> Any:
     if isinstance(place, Ref):
         place[...] = place[...] + ct
         return GradRef()
-    return None if isinstance(place, DontWant) else ct
+    return DidntWant() if isinstance(place, DontWant) else ct
 
 
 cell_arguments.provide(CellArguments(mapped, keyed, accumulate))

@@ -107,9 +107,9 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
 
 
 @api_boundary
-def addupdate(ref: Any, idx: Any, value: Any) -> None:
-    """Add to a part: `ref[idx] += value`, in which elements that `idx` has several times are added to several times."""
-    add_to(ref, ... if idx is None else idx, value)
+def addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """Add to a part: `ref[idx] += x`, in which elements that `idx` has several times are added to several times."""
+    add_to(ref, ... if idx is None else idx, x)
 
 
 @api_boundary
