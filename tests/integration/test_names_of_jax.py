@@ -23,7 +23,8 @@ jax = pytest.importorskip("jax")
 NAMESPACES = names_in(
     """
     ad_checkpoint custom_batching custom_derivatives debug distributed dlpack dtypes errors
-    example_libraries.optimizers example_libraries.stax experimental experimental.checkify
+    example_libraries.optimizers example_libraries.stax experimental
+    experimental.buffer_callback experimental.checkify
     experimental.compilation_cache.compilation_cache experimental.custom_partitioning experimental.jet
     experimental.key_reuse experimental.mesh_utils experimental.multihost_utils experimental.ode
     experimental.pjit experimental.random experimental.shard_map experimental.sparse experimental.sparse.linalg
@@ -48,7 +49,6 @@ NO_NAMESPACE = {
     "api_util": JAXS_OWN,
     "cloud_tpu_init": JAXS_OWN,
     "experimental.array_serialization": "`corejax.checkpoints` saves arrays over any devices",
-    "experimental.buffer_callback": MUTABLE,
     "experimental.colocated_python": "there are no proxies of devices",
     "experimental.compute_on": "programs run on one kind of device",
     "experimental.control_deps": "hints for compilers of TPUs",

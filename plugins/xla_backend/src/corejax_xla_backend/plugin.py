@@ -82,6 +82,7 @@ def corejax_export_namespaces() -> dict[str, str]:
         "compilation_cache": "corejax_xla_backend.compilation_cache",
         "debug": "corejax_xla_backend.callbacks.debug",
         "distributed": "corejax_xla_backend.distributed",
+        "experimental.buffer_callback": "corejax_xla_backend.callbacks.buffers",
         "experimental.compilation_cache.compilation_cache": "corejax_xla_backend.compilation_cache",
         "experimental.topologies": "corejax_xla_backend.topologies",
         "export": "corejax_xla_backend.export.api",
