@@ -27,7 +27,8 @@ NAMESPACES = names_in(
     experimental.buffer_callback experimental.checkify
     experimental.compilation_cache.compilation_cache experimental.custom_partitioning experimental.jet
     experimental.key_reuse experimental.mesh_utils experimental.multihost_utils experimental.ode
-    experimental.pjit experimental.random experimental.shard_map experimental.sparse experimental.sparse.linalg
+    experimental.pjit experimental.random experimental.serialize_executable experimental.shard_map
+    experimental.sparse experimental.sparse.linalg
     experimental.topologies export ffi flatten_util image
     lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random ref
     scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
@@ -59,7 +60,6 @@ NO_NAMESPACE = {
     "experimental.rnn": "kernels of cuDNN",
     "experimental.roofline": "`compiled.cost_analysis()` has the compiler's estimates",
     "experimental.scheduling_groups": "hints for compilers of TPUs",
-    "experimental.serialize_executable": "the cache on disk keeps executables, `corejax.export` programs",
     "experimental.shard_alike": "`with_sharding_constraint` places both arrays",
     "experimental.source_mapper": "`lowered.as_text(debug_info=True)` has the user's lines",
     "experimental.transfer": "processes exchange arrays by collectives",

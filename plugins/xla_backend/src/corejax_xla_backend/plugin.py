@@ -84,6 +84,7 @@ def corejax_export_namespaces() -> dict[str, str]:
         "distributed": "corejax_xla_backend.distributed",
         "experimental.buffer_callback": "corejax_xla_backend.callbacks.buffers",
         "experimental.compilation_cache.compilation_cache": "corejax_xla_backend.compilation_cache",
+        "experimental.serialize_executable": "corejax_xla_backend.serialize_executable",
         "experimental.topologies": "corejax_xla_backend.topologies",
         "export": "corejax_xla_backend.export.api",
         "ffi": "corejax_xla_backend.ffi",
