@@ -322,7 +322,11 @@ def test_what_a_reference_is_not() -> None:
     with pytest.raises(ValueError, match="kind"):
         corejax.new_ref(1.0, kind="fast")
     assert repr(ref) == "Ref([0., 0.], dtype=float32)"
-    kind = corejax.ref.AbstractRef(ref.aval)
+    kind = corejax.typeof(ref)
+    assert kind == corejax.ref.AbstractRef(ref.aval)
+    mapped = []
+    corejax.vmap(lambda ref: mapped.append(corejax.typeof(ref)))(ref)
+    assert str(mapped[0]) == "Ref{float32[]}"
     assert (str(kind), kind.str_short(short_dtypes=True)) == ("Ref{float32[2]}", "Ref{f32[2]}")
     assert (kind.shape, kind.dtype, kind.ndim, kind.size) == ((2,), jnp.float32, 1, 2)
     assert len(ref) == 2

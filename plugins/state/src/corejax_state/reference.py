@@ -16,6 +16,7 @@ import corejax.numpy as jnp
 from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval
 from corejax.extend.messages import api_boundary, user_line
 from corejax.extend.transforms import recording_trace
+from corejax.extend.types import types_of
 from corejax_lax_basic import lax
 from corejax_state.indexing import At, add_to, read, written
 
@@ -277,6 +278,9 @@ class Ref:
         _check_level(self, place.level, value)
         place.value = value
         place.is_owned = False
+
+
+types_of[Ref] = lambda ref: AbstractRef(ref.aval)  # type: ignore[assignment, return-value]  # no type of arrays
 
 
 def _check_level(ref: Ref, level: Trace, value: Any) -> None:

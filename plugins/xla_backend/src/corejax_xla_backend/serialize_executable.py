@@ -165,7 +165,9 @@ def deserialize_and_load(
     if execution_devices is not None and len(execution_devices) != 1:
         raise ValueError(f"deserialize_and_load: the program runs on one device, got {len(execution_devices)}")
     target = backends.find(backend or header["platform"])
-    device = execution_devices[0] if execution_devices is not None else target.backend.default_device(target.platform)
+    device: Any = (
+        execution_devices[0] if execution_devices is not None else target.backend.default_device(target.platform)
+    )
     if device.platform != header["platform"]:
         raise ValueError(
             f"deserialize_and_load: the program is for the platform {header['platform']!r}, not {device.platform!r}"

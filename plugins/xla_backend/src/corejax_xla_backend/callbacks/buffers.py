@@ -53,10 +53,10 @@ class Buffer:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array."""
-        return self._array.shape
+        return tuple(self._array.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Any:
         """The dtype of the array."""
         return self._array.dtype
 
@@ -90,7 +90,7 @@ class Buffer:
 
 
 def buffer_callback(
-    callback: Callable[..., None],
+    callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *,
     has_side_effect: bool = False,
