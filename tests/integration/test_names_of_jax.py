@@ -73,7 +73,6 @@ ABSENT = {
         JAXS_OWN: "allow_f16_reductions jax2tf_associative_scan_reductions make_user_context softmax_custom_jvp",
         GUARDS: "array_garbage_collection_guard no_execution no_tracing thread_guard",
         TYPES: "auto_pcast remove_size_one_mesh_axis_from_type",
-        "`lax.dynamic_slice`: indices are Python's slices": "ds",
         DEPRECATED: "host_count host_id host_ids",
     },
     "ad_checkpoint": {JAXS_OWN: "Offloadable Recompute Saveable"},
@@ -342,7 +341,6 @@ def test_attributes(name: str) -> None:
 
 def test_what_replaces_names_that_are_not_here() -> None:
     """Reasons that name something of corejax's name something that is."""
-    assert callable(corejax.lax.dynamic_slice)
     assert callable(corejax.lax.ppermute)
     assert callable(corejax.extend.messages.observe.watching)
     assert callable(corejax.nn.gelu)
