@@ -56,7 +56,7 @@ class Slice:
         return self
 
 
-def ds(start: Any, size: int | None = None, stride: int = 1) -> Slice:
+def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
     """Return an entry for an index: a block of `size` elements from `start` on.
 
         x[corejax.ds(i, 3)]  # lax.dynamic_slice_in_dim(x, i, 3)
@@ -65,7 +65,7 @@ def ds(start: Any, size: int | None = None, stride: int = 1) -> Slice:
     Args:
         start: the first position, an integer or an integer scalar, which may be traced; or the size, if `size` is None.
         size: the number of elements.
-        stride: the distance between elements; it must be 1 if `start` is traced.
+        stride: the distance between elements, by default 1; it must be 1 if `start` is traced.
 
     Raises:
         TypeError: the size or the stride is not an integer, or the start is no integer scalar.
@@ -73,8 +73,9 @@ def ds(start: Any, size: int | None = None, stride: int = 1) -> Slice:
     """
     if size is None:
         start, size = 0, start
+    stride = 1 if stride is None else stride
     try:
-        size, stride = operator.index(size), operator.index(stride)  # type: ignore[arg-type]  # checked here
+        size, stride = operator.index(size), operator.index(stride)
     except TypeError:
         raise TypeError(f"ds: size and stride must be integers, got {size!r} and {stride!r}") from None
     try:
