@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import pickle
+import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import hypothesis.strategies as st
@@ -191,6 +193,25 @@ def test_two_references_with_one_value_and_arrays_beside_them() -> None:
     np.testing.assert_array_equal(second[...], [3, 4, 5])
     for unchanged in (x, result):
         np.testing.assert_array_equal(unchanged, [0, 1, 2])
+
+
+def test_threads_trace_functions_that_use_one_reference() -> None:
+    ref, count = corejax.new_ref(0.0), 8
+    together = threading.Barrier(count)
+
+    def work(k: int) -> Any:
+        @corejax.jit
+        def f(x: Any) -> Any:
+            before = ref[...] + x
+            together.wait(30)  # all threads are inside of the traced function
+            return before + ref[...] + k
+
+        return f(float(k))
+
+    with ThreadPoolExecutor(count) as pool:
+        assert [float(x) for x in pool.map(work, range(count))] == [2.0 * k for k in range(count)]
+    ref[...] = 5.0
+    assert ref[...] == 5.0
 
 
 def test_make_jaxpr_and_eval_shape_show_the_value_as_argument_and_result() -> None:

@@ -10,6 +10,7 @@ them, and the compiler updates the memory in place.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
@@ -72,9 +73,10 @@ class _Place:
         aval: the type of the value.
         value: the current value.
         is_owned: whether the value has no other owner, so that a program may reuse its memory.
+        thread: the thread in which the function runs.
     """
 
-    __slots__ = ("aval", "is_owned", "level", "recorder", "value")
+    __slots__ = ("aval", "is_owned", "level", "recorder", "thread", "value")
 
     def __init__(self, value: Any, level: Trace) -> None:
         self.recorder = recording_trace()
@@ -82,6 +84,7 @@ class _Place:
         self.aval = get_aval(value)
         self.value = value
         self.is_owned = False
+        self.thread = get_ident()
 
 
 class Ref:
@@ -119,7 +122,8 @@ class Ref:
     @property
     def aval(self) -> ShapedArray:
         """The type of the array; in a function that is mapped over the reference, of one element."""
-        return self._places[-1].aval if self._places else self._aval
+        place = self._last_place()
+        return self._aval if place is None else place.aval
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -185,7 +189,7 @@ class Ref:
         return self.get().__array__(dtype, copy=copy)
 
     def __repr__(self) -> str:
-        place = self._places[-1] if self._places else None
+        place = self._last_place()
         if (
             place is not None
             and self._ended is None
@@ -213,16 +217,15 @@ class Ref:
 
     def set(self, value: Any) -> None:
         """Replace the value by an array of its type with no other owner."""
-        self._put(value)
-        self._places[-1].is_owned = True
+        self._put(value).is_owned = True
 
     def enter(self, value: Any, trace: Trace) -> None:
         """Give the reference a value of its own in a function that `trace` interprets."""
         self._places.append(_Place(value, trace))
 
     def leave(self) -> None:
-        """Forget the value of the last `enter`."""
-        self._places.pop()
+        """Forget the value of the last `enter` of this thread."""
+        self._places.remove(self._last_place())  # type: ignore[arg-type]  # `enter` has added it
 
     def end(self, how: str) -> None:
         """Refuse all uses from now on; `how` says why.
@@ -243,19 +246,32 @@ class Ref:
         """
         if self._ended is not None:
             raise ValueError(f"{self!r}, made at {self._line}, {self._ended}")
-        while len(self._places) > 1 and not self._places[-1].level.alive:
-            self._places.pop()  # an interrupt has prevented `leave`
+        place = self._last_place()
+        while len(self._places) > 1 and place is not None and not place.level.alive:
+            self._places.remove(place)  # an interrupt has prevented `leave`
+            place = self._last_place()
         self.check_alive()
         recorder = recording_trace()
-        if not self._places or self._places[-1].recorder is not recorder:
+        if place is None or place.recorder is not recorder:
             if recorder is None:
                 raise ValueError(f"{self!r}, made at {self._line}, has no known value here, outside of the program")
             recorder.open_cell(self)  # type: ignore[attr-defined]  # a trace that records
-        return self._places[-1]
+            place = self._last_place()
+        assert place is not None
+        return place
+
+    def _last_place(self) -> _Place | None:
+        """Return the place of the innermost function of this thread that uses the reference; None for a stand-in."""
+        places = self._places
+        if len(places) < 2:  # the usual case, fast
+            return places[0] if places else None
+        # Other threads may be tracing functions that use the reference.
+        thread = get_ident()
+        return next((p for p in reversed(places[1:]) if p.thread == thread), places[0])
 
     def check_alive(self) -> None:
         """Raise ValueError if the function that made the reference has ended."""
-        place = self._places[-1] if self._places else None
+        place = self._last_place()
         if place is None:
             return
         if not place.level.alive or (place.recorder is not None and not place.recorder.alive):
@@ -272,12 +288,13 @@ class Ref:
     def _stored(self, value: Any) -> Any:
         return lax.stop_gradient(value) if self._kind is not None else value
 
-    def _put(self, value: Any) -> None:
-        """Replace the value by an array of its type."""
+    def _put(self, value: Any) -> _Place:
+        """Replace the value by an array of its type, and return its place."""
         place = self._place()
         _check_level(self, place.level, value)
         place.value = value
         place.is_owned = False
+        return place
 
 
 types_of[Ref] = lambda ref: AbstractRef(ref.aval)  # type: ignore[assignment, return-value]  # no type of arrays
