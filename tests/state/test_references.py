@@ -314,10 +314,10 @@ def test_frozen_and_freed_references() -> None:
 
 def test_references_passed_twice() -> None:
     ref = corejax.new_ref(jnp.zeros(3))
-    with pytest.raises(ValueError, match=r"is passed twice, as \[0\]\[0\] and as \[0\]\[1\]\['b'\]"):
+    with pytest.raises(ValueError, match=r"is passed twice, as argument 0 and as argument 1\['b'\]:"):
         corejax.jit(lambda x, y: None)(ref, {"b": ref})
-    with pytest.raises(ValueError, match="is passed twice"):
-        corejax.vmap(lambda x, y: None)(ref, ref)
+    with pytest.raises(ValueError, match="is passed twice, as argument 0 and as argument 'y':"):
+        corejax.vmap(lambda x, y: None)(ref, y=ref)
     with pytest.raises(ValueError, match="as an argument and used by it from outside"):
         corejax.jit(lambda x: x[...] + ref[...])(ref)
 

@@ -84,12 +84,19 @@ def _check_distinct(refs: Sequence[Ref], args: Any) -> None:
     for path, x in tree.tree_flatten_with_path(args, is_leaf=_is_ref)[0]:
         if x in refs and type(x) is Ref:
             if x in places:
-                first, second = (tree.keystr(p) for p in (places[x], path))
+                first, second = (_argument_name(args, p) for p in (places[x], path))
                 raise ValueError(
-                    f"{x!r} is passed twice, as {first} and as {second} of the arguments: a function that writes one "
-                    "of them would change the other; pass it once"
+                    f"{x!r} is passed twice, as {first} and as {second}: a function that writes one of them would "
+                    "change the other; pass it once"
                 )
             places[x] = path
+
+
+def _argument_name(args: Any, path: Any) -> str:
+    """Return the place of a leaf of the arguments, or of `(args, kwargs)`: `argument 0['a']`."""
+    is_call = type(args) is tuple and len(args) == 2 and type(args[0]) is tuple and type(args[1]) is dict
+    argument, *rest = path[1:] if is_call else path
+    return f"argument {str(argument)[1:-1]}{tree.keystr(tuple(rest))}"
 
 
 def accumulate(cts: Sequence[Any], places: Sequence[Any]) -> tuple[Any, ...]:
