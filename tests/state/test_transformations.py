@@ -287,6 +287,19 @@ def test_rules_for_derivatives_read_references() -> None:
     assert gradient(1.0) == 5.0
 
 
+@pytest.mark.parametrize("jit", [False, True])
+def test_rules_do_not_differentiate_what_references_hold(jit: bool) -> None:
+    @corejax.custom_vjp
+    def f(ref: corejax.Ref) -> Any:
+        return ref[...]
+
+    f.defvjp(lambda ref: (f(ref), None), lambda _, ct: (10 * ct,))
+    call = corejax.jit(f) if jit else f
+    assert call(corejax.new_ref(3.0)) == 3.0
+    with pytest.raises((ValueError, corejax.errors.UnexpectedTracerError), match=r"Pass the value as an argument"):
+        corejax.grad(lambda x: call(corejax.new_ref(x)))(3.0)
+
+
 def test_a_function_with_custom_rules_does_not_write() -> None:
     ref = corejax.new_ref(0.0)
 

@@ -177,7 +177,7 @@ class Ref:
     @api_boundary
     def __setitem__(self, index: Any, value: Any) -> None:
         """Replace the part of the array at an index."""
-        self._put(written(self._place().value, index, self._stored(value), self))
+        self._put(written(self.get(), index, self._stored(value), self))
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"{self!r} is a reference: iterate over its value, ref[...]")
@@ -205,10 +205,20 @@ class Ref:
     # -- the cell: what operators that stage functions use -----------------------------------------------------------
 
     def get(self) -> Any:
-        """Return the current value."""
+        """Return the current value.
+
+        Raises:
+            ValueError: the value belongs to a transformation around a function with custom rules that runs below it.
+        """
         place = self._place()
         place.is_owned = False
-        return place.value
+        value = place.value
+        if isinstance(value, Tracer) and not _is_below(value._trace, current_trace()):
+            raise ValueError(
+                f"{self!r}, made at {self._line}, holds a value that a transformation around this function traces: a "
+                "function with custom rules has no rule for it. Pass the value as an argument, ref[...]"
+            )
+        return value
 
     def take(self) -> Any:
         """Return the value as an array with no other owner."""
@@ -300,14 +310,19 @@ class Ref:
 types_of[Ref] = lambda ref: AbstractRef(ref.aval)  # type: ignore[assignment, return-value]  # no type of arrays
 
 
+def _is_below(trace: Trace, top: Trace) -> bool:
+    """Whether a trace is `top` or one of its parents."""
+    level: Trace | None = top
+    while level is not None and level is not trace:
+        level = level.parent
+    return level is not None
+
+
 def _check_level(ref: Ref, level: Trace, value: Any) -> None:
     """Raise ValueError if a value belongs to a transformation inside the function that made the reference."""
     if not isinstance(value, Tracer):
         return
-    trace: Trace | None = level
-    while trace is not None and trace is not value._trace:
-        trace = trace.parent
-    if trace is None and value._trace is not recording_trace():
+    if not _is_below(value._trace, level) and value._trace is not recording_trace():
         debug = value._trace.debug
         inner = "by a transformation" if debug is None else f"while {debug.description()}"
         raise ValueError(
