@@ -23,11 +23,14 @@ jax = pytest.importorskip("jax")
 NAMESPACES = names_in(
     """
     ad_checkpoint custom_batching custom_derivatives debug distributed dlpack dtypes errors
-    example_libraries.optimizers example_libraries.stax experimental experimental.checkify
+    example_libraries.optimizers example_libraries.stax experimental
+    experimental.buffer_callback experimental.checkify
     experimental.compilation_cache.compilation_cache experimental.custom_partitioning experimental.jet
     experimental.key_reuse experimental.mesh_utils experimental.multihost_utils experimental.ode
-    experimental.pjit experimental.shard_map experimental.sparse experimental.topologies export ffi flatten_util image
-    lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random
+    experimental.pjit experimental.random experimental.serialize_executable experimental.shard_map
+    experimental.sparse experimental.sparse.linalg
+    experimental.topologies export ffi flatten_util image
+    lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random ref
     scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
     scipy.sparse.linalg scipy.spatial.transform scipy.special scipy.stats sharding stages test_util tree
     tree_util typing
@@ -47,7 +50,6 @@ NO_NAMESPACE = {
     "api_util": JAXS_OWN,
     "cloud_tpu_init": JAXS_OWN,
     "experimental.array_serialization": "`corejax.checkpoints` saves arrays over any devices",
-    "experimental.buffer_callback": MUTABLE,
     "experimental.colocated_python": "there are no proxies of devices",
     "experimental.compute_on": "programs run on one kind of device",
     "experimental.control_deps": "hints for compilers of TPUs",
@@ -55,11 +57,9 @@ NO_NAMESPACE = {
     "experimental.hijax": MUTABLE,
     "experimental.layout": "arrays have one layout in memory",
     "experimental.profiler": "instructions that compilers of TPUs profiled",
-    "experimental.random": MUTABLE,
     "experimental.rnn": "kernels of cuDNN",
     "experimental.roofline": "`compiled.cost_analysis()` has the compiler's estimates",
     "experimental.scheduling_groups": "hints for compilers of TPUs",
-    "experimental.serialize_executable": "the cache on disk keeps executables, `corejax.export` programs",
     "experimental.shard_alike": "`with_sharding_constraint` places both arrays",
     "experimental.source_mapper": "`lowered.as_text(debug_info=True)` has the user's lines",
     "experimental.transfer": "processes exchange arrays by collectives",
@@ -73,7 +73,6 @@ ABSENT = {
         JAXS_OWN: "allow_f16_reductions jax2tf_associative_scan_reductions make_user_context softmax_custom_jvp",
         GUARDS: "array_garbage_collection_guard no_execution no_tracing thread_guard",
         TYPES: "auto_pcast remove_size_one_mesh_axis_from_type",
-        "`lax.dynamic_slice`: indices are Python's slices": "ds",
         DEPRECATED: "host_count host_id host_ids",
     },
     "ad_checkpoint": {JAXS_OWN: "Offloadable Recompute Saveable"},
@@ -116,18 +115,14 @@ ABSENT = {
         """
     },
     "experimental.sparse": {
-        "two formats: BCOO and BCSR": """
-            COO CSC CSR coo_fromdense coo_fromdense_p coo_matmat coo_matmat_p coo_matvec coo_matvec_p coo_todense
-            coo_todense_p csr_fromdense csr_fromdense_p csr_matmat csr_matmat_p csr_matvec csr_matvec_p csr_todense
-            csr_todense_p
-        """,
         "functions are compositions of other primitives": """
-            SparseTracer bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p
+            SparseTracer coo_fromdense_p coo_matmat_p coo_matvec_p coo_todense_p csr_fromdense_p csr_matmat_p
+            csr_matvec_p csr_todense_p bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p
             bcoo_sort_indices_p bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p
             bcsr_dot_general_p bcsr_extract_p bcsr_fromdense_p bcsr_todense_p todense_p
         """,
-        "of one-dimensional windows and of few indices in jax": "bcoo_conv_general_dilated bcoo_gather",
     },
+    "experimental.sparse.linalg": {"it is a `custom_linear_solve`": "spsolve_p"},
     "experimental.topologies": {HELPER: "Device"},
     "ffi": {
         LOWERING: "build_ffi_lowering_function ffi_lowering",
@@ -160,7 +155,7 @@ DIFFERENT = {
         jit lax.argmax lax.argmin lax.fori_loop lax.map lax.squeeze lax.while_loop pmap
         experimental.multihost_utils.sync_global_devices experimental.sparse.bcoo_sum_duplicates
     """,
-    REST: "checkpoint remat export.export grad lax.scan value_and_grad vmap",
+    REST: "checkpoint remat export.export grad lax.scan ref.swap value_and_grad vmap",
     POSITIONAL: "lax.optimization_barrier nn.tanh",
     OTHER_NAME: """
         dtypes.canonicalize_dtype dtypes.issubdtype dtypes.itemsize_bits experimental.checkify.checkify
@@ -346,7 +341,6 @@ def test_attributes(name: str) -> None:
 
 def test_what_replaces_names_that_are_not_here() -> None:
     """Reasons that name something of corejax's name something that is."""
-    assert callable(corejax.lax.dynamic_slice)
     assert callable(corejax.lax.ppermute)
     assert callable(corejax.extend.messages.observe.watching)
     assert callable(corejax.nn.gelu)

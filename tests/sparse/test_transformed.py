@@ -191,8 +191,8 @@ def test_empty() -> None:
     check(sparse.empty((3, 4), sparse_format="bcsr"), np.zeros((3, 4)))
     check(sparse.todense(mat), np.zeros((2, 3, 4)))
     assert sparse.todense(X).shape == X.shape
-    with pytest.raises(ValueError, match="sparse_format must be one of bcoo, bcsr, got 'coo'"):
-        sparse.empty((3, 4), sparse_format="coo")
+    with pytest.raises(ValueError, match="sparse_format must be one of bcoo, bcsr, coo, csr, csc, got 'dok'"):
+        sparse.empty((3, 4), sparse_format="dok")
     with pytest.raises(ValueError, match="exceed the dimensions of"):
         sparse.empty((3,), n_batch=2)
 

@@ -287,6 +287,19 @@ def test_rules_for_derivatives_read_references() -> None:
     assert gradient(1.0) == 5.0
 
 
+@pytest.mark.parametrize("jit", [False, True])
+def test_rules_do_not_differentiate_what_references_hold(jit: bool) -> None:
+    @corejax.custom_vjp
+    def f(ref: corejax.Ref) -> Any:
+        return ref[...]
+
+    f.defvjp(lambda ref: (f(ref), None), lambda _, ct: (10 * ct,))
+    call = corejax.jit(f) if jit else f
+    assert call(corejax.new_ref(3.0)) == 3.0
+    with pytest.raises((ValueError, corejax.errors.UnexpectedTracerError), match=r"Pass the value as an argument"):
+        corejax.grad(lambda x: call(corejax.new_ref(x)))(3.0)
+
+
 def test_a_function_with_custom_rules_does_not_write() -> None:
     ref = corejax.new_ref(0.0)
 
@@ -309,7 +322,9 @@ def test_pullbacks_add_cotangents_to_references() -> None:
         assert isinstance(ct_x, corejax.ad.GradRef)
         np.testing.assert_array_equal(ct_y, [0, 1, 2])
     np.testing.assert_array_equal(total[...], [3, 3, 3])
-    assert pullback.with_refs(corejax.ad.DontWant(), total)(1.0)[0] is None
+    assert pullback.with_refs(corejax.ad.DontWant(), total)(1.0) == (corejax.ad.DidntWant(), corejax.ad.GradRef())
+    compiled = corejax.jit(pullback.with_refs(total, corejax.ad.DontWant()))
+    assert compiled(1.0) == (corejax.ad.GradRef(), corejax.ad.DidntWant())
     with pytest.raises(TypeError, match="place for each of the 2 arguments"):
         pullback.with_refs(total)(1.0)
 

@@ -20,6 +20,7 @@ _NAMES = {
         dtypes.complex_dtype_of dtypes.default_complex_dtype dtypes.default_float_dtype dtypes.default_int_dtype
         dtypes.default_uint_dtype dtypes.inexact_dtype_of dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
     """,
+    "arrays.dynamic_slices": "ds",
     "linear.precision": "default_matmul_precision",
     "transforms.absl_flags": "define_absl_flags parse_absl_flags",
     "transforms.compile_time": "ensure_compile_time_eval",

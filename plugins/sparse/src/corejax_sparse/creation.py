@@ -12,8 +12,9 @@ from corejax import random
 from corejax_sparse._base import JAXSparse, concrete_size, sequence_of
 from corejax_sparse.bcoo import BCOO
 from corejax_sparse.bcsr import BCSR
+from corejax_sparse.matrices import COO, CSC, CSR
 
-_FORMATS = {"bcoo": BCOO, "bcsr": BCSR}
+_FORMATS = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, "csc": CSC}
 
 
 def todense(arr: Any) -> Any:
@@ -36,8 +37,8 @@ def empty(
         shape: the shape.
         dtype: the dtype of the elements, by default the default floating-point dtype.
         index_dtype: the dtype of the indices.
-        sparse_format: "bcoo" or "bcsr".
-        kwds: `n_batch`, `n_dense` and `nse`, the number of elements with padding.
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+        kwds: `n_batch`, `n_dense` and `nse`, the number of elements with padding, of "bcoo" and "bcsr".
     """
     kind = _format("empty", sparse_format)
     return kind._empty(sequence_of(tuple(shape), "empty: shape"), dtype=dtype, index_dtype=index_dtype, **kwds)
@@ -61,7 +62,7 @@ def eye(
         k: the diagonal; positive ones are above the main diagonal.
         dtype: the dtype of the elements, by default the default floating-point dtype.
         index_dtype: the dtype of the indices.
-        sparse_format: "bcoo" or "bcsr".
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
         n_batch: the number of batch dimensions.
         n_dense: the number of dense dimensions.
     """
@@ -78,7 +79,7 @@ def eye(
         out = out.update_layout(n_batch=n_batch, n_dense=n_dense, on_inefficient=None)  # type: ignore[arg-type]  # any callable
         if n_batch and not n_batch == n_dense == 1:
             out = out.sum_duplicates(nse=min(1, out.nse))
-    return out if kind is BCOO else BCSR.from_bcoo(out)
+    return out if kind is BCOO else kind.from_bcoo(out)
 
 
 def random_bcoo(

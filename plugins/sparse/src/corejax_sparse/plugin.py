@@ -9,5 +9,5 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """Export `corejax.experimental.sparse`."""
-    return {"experimental.sparse": "corejax_sparse.sparse"}
+    """Export `corejax.experimental.sparse` and its `linalg`."""
+    return {"experimental.sparse": "corejax_sparse.sparse", "experimental.sparse.linalg": "corejax_sparse.linalg"}

@@ -1,5 +1,6 @@
 """`corejax.experimental.sparse`: sparse arrays, with the API of `jax.experimental.sparse`."""
 
+from corejax_sparse import linalg
 from corejax_sparse._base import (
     CuSparseEfficiencyWarning,
     JAXSparse,
@@ -16,13 +17,28 @@ from corejax_sparse.bcsr import extract as bcsr_extract
 from corejax_sparse.bcsr import fromdense as bcsr_fromdense
 from corejax_sparse.bcsr import sum_duplicates as bcsr_sum_duplicates
 from corejax_sparse.bcsr import todense as bcsr_todense
+from corejax_sparse.convolution import conv_general_dilated as bcoo_conv_general_dilated
 from corejax_sparse.creation import empty, eye, random_bcoo, todense
 from corejax_sparse.derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+from corejax_sparse.gathers import gather as bcoo_gather
 from corejax_sparse.layout import extract as bcoo_extract
 from corejax_sparse.layout import sort_indices as bcoo_sort_indices
 from corejax_sparse.layout import sum_duplicates as bcoo_sum_duplicates
 from corejax_sparse.layout import todense as bcoo_todense
 from corejax_sparse.layout import update_layout as bcoo_update_layout
+from corejax_sparse.matrices import (
+    COO,
+    CSC,
+    CSR,
+    coo_fromdense,
+    coo_matmat,
+    coo_matvec,
+    coo_todense,
+    csr_fromdense,
+    csr_matmat,
+    csr_matvec,
+    csr_todense,
+)
 from corejax_sparse.products import dot_general as bcoo_dot_general
 from corejax_sparse.products import multiply_dense as bcoo_multiply_dense
 from corejax_sparse.products import multiply_sparse as bcoo_multiply_sparse
@@ -41,17 +57,22 @@ from corejax_sparse.transform import sparsify
 __all__ = [
     "BCOO",
     "BCSR",
+    "COO",
+    "CSC",
+    "CSR",
     "CuSparseEfficiencyWarning",
     "JAXSparse",
     "SparseEfficiencyError",
     "SparseEfficiencyWarning",
     "bcoo_broadcast_in_dim",
     "bcoo_concatenate",
+    "bcoo_conv_general_dilated",
     "bcoo_dot_general",
     "bcoo_dot_general_sampled",
     "bcoo_dynamic_slice",
     "bcoo_extract",
     "bcoo_fromdense",
+    "bcoo_gather",
     "bcoo_multiply_dense",
     "bcoo_multiply_sparse",
     "bcoo_reduce_sum",
@@ -71,12 +92,21 @@ __all__ = [
     "bcsr_fromdense",
     "bcsr_sum_duplicates",
     "bcsr_todense",
+    "coo_fromdense",
+    "coo_matmat",
+    "coo_matvec",
+    "coo_todense",
+    "csr_fromdense",
+    "csr_matmat",
+    "csr_matvec",
+    "csr_todense",
     "empty",
     "eye",
     "grad",
     "jacfwd",
     "jacobian",
     "jacrev",
+    "linalg",
     "random_bcoo",
     "sparsify",
     "todense",

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-__all__ = ["DontWant", "GradRef", "GradValue"]
+import dataclasses
+
+from corejax.extend import tree
+
+__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class GradValue:
     """Return the cotangent."""
 
-    def __repr__(self) -> str:
-        return "GradValue()"
 
-
+@dataclasses.dataclass(frozen=True, slots=True)
 class DontWant:
-    """Drop the cotangent; None is returned."""
-
-    def __repr__(self) -> str:
-        return "DontWant()"
+    """Drop the cotangent; a `DidntWant` is returned."""
 
 
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True, slots=True)
 class GradRef:
     """Stands in the result for a cotangent that was added to a reference."""
 
-    def __repr__(self) -> str:
-        return "GradRef()"
+
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True, slots=True)
+class DidntWant:
+    """Stands in the result for a cotangent that was dropped."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from corejax.extend import tree
 from corejax.extend.transforms import CellArguments, cell_arguments
-from corejax_state.ad import DontWant, GradRef, GradValue
+from corejax_state.ad import DidntWant, DontWant, GradRef, GradValue
 from corejax_state.reference import Ref
 
 
@@ -49,52 +49,61 @@ tree.register_pytree_node(Argument, lambda x: ((), x), lambda x, _: x.stand_in, 
 
 def keyed(args: Any) -> tuple[Any, list[Any], list[Any]]:
     """Return the arguments with an `Argument` in place of each reference, the references, and their stand-ins."""
-    refs = _references(args)
+    leaves, structure = _leaves_and_refs(args)
+    refs = [x for x in leaves if type(x) is Ref]
     if not refs:
         return args, [], []
+    _check_distinct(refs, args)
     arguments = [Argument(ref, i) for i, ref in enumerate(refs)]
     remaining = iter(arguments)
-    args = tree.tree_map(lambda x: next(remaining) if _is_ref(x) else x, args, is_leaf=_is_ref)
-    return args, list(refs), [x.stand_in for x in arguments]
+    args = structure.unflatten([next(remaining) if type(x) is Ref else x for x in leaves])
+    return args, refs, [x.stand_in for x in arguments]
 
 
-def mapped(args: Any, axes: Any) -> list[tuple[Any, int | None]]:
+def mapped(args: Any, axes: Any) -> list[tuple[Any, Any]]:
     """Return the references among arguments with their axes."""
-    refs = _references(args)
+    leaves, structure = _leaves_and_refs(args)
+    refs = [x for x in leaves if type(x) is Ref]
     if not refs:
         return []
-    leaves, structure = tree.tree_flatten(args, is_leaf=_is_ref)
+    _check_distinct(refs, args)
     pairs = zip(leaves, tree.flatten_axes("vmap in_axes", structure, axes), strict=True)
-    return [(x, axis) for x, axis in pairs if _is_ref(x)]
+    return [(x, axis) for x, axis in pairs if type(x) is Ref]
 
 
-def _references(args: Any) -> list[Ref]:
-    """Return the references among arguments.
+def _leaves_and_refs(args: Any) -> tuple[list[Any], Any]:
+    """Flatten arguments; references are leaves."""
+    return tree.tree_flatten(args, is_leaf=_is_ref)
 
-    Raises:
-        ValueError: a reference occurs twice. The message names both places.
-    """
-    if not any(map(_is_ref, tree.tree_leaves(args, is_leaf=_is_ref))):  # the usual case, fast
-        return []
+
+def _check_distinct(refs: Sequence[Ref], args: Any) -> None:
+    """Raise ValueError if a reference occurs twice in the arguments; the message names both places."""
+    if len(refs) == len({id(ref) for ref in refs}):
+        return
     places: dict[Ref, Any] = {}
     for path, x in tree.tree_flatten_with_path(args, is_leaf=_is_ref)[0]:
-        if not _is_ref(x):
-            continue
-        if x in places:
-            first, second = (tree.keystr(p) for p in (places[x], path))
-            raise ValueError(
-                f"{x!r} is passed twice, as {first} and as {second} of the arguments: a function that writes one of "
-                "them would change the other; pass it once"
-            )
-        places[x] = path
-    return list(places)
+        if x in refs and type(x) is Ref:
+            if x in places:
+                first, second = (_argument_name(args, p) for p in (places[x], path))
+                raise ValueError(
+                    f"{x!r} is passed twice, as {first} and as {second}: a function that writes one of them would "
+                    "change the other; pass it once"
+                )
+            places[x] = path
+
+
+def _argument_name(args: Any, path: Any) -> str:
+    """Return the place of a leaf of the arguments, or of `(args, kwargs)`: `argument 0['a']`."""
+    is_call = type(args) is tuple and len(args) == 2 and type(args[0]) is tuple and type(args[1]) is dict
+    argument, *rest = path[1:] if is_call else path
+    return f"argument {str(argument)[1:-1]}{tree.keystr(tuple(rest))}"
 
 
 def accumulate(cts: Sequence[Any], places: Sequence[Any]) -> tuple[Any, ...]:
     """Add cotangents to the references among places (pytrees like the arguments, or prefixes of them).
 
     Returns:
-        The cotangents, with `GradRef()` for those that were added, and None for those that are not wanted.
+        The cotangents, with `GradRef()` for those that were added, and `DidntWant()` for those that are not wanted.
 
     Raises:
         TypeError: the number of places is not that of the arguments.
@@ -112,7 +121,7 @@ def _accumulated(place: Any, ct: Any) -> Any:
     if isinstance(place, Ref):
         place[...] = place[...] + ct
         return GradRef()
-    return None if isinstance(place, DontWant) else ct
+    return DidntWant() if isinstance(place, DontWant) else ct
 
 
 cell_arguments.provide(CellArguments(mapped, keyed, accumulate))

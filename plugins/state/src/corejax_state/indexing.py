@@ -29,8 +29,7 @@ def written(value: Any, index: Any, new: Any, ref: Any) -> Any:
     """Return an array with a new part at an index.
 
     Raises:
-        TypeError: the new part has another dtype.
-        ValueError: the new part does not broadcast to the shape of the indexed one.
+        ValueError: the new part has another dtype, or does not broadcast to the shape of the indexed one.
     """
     new = _of_dtype(ref, new)
     if not is_whole(index):
@@ -49,13 +48,18 @@ def _of_dtype(ref: Any, new: Any) -> Any:
     new = jnp.asarray(new)
     aval, dtype = get_aval(new), ref.aval.dtype
     if aval.dtype != dtype and not (aval.weak_type and jnp.result_type(ref.aval, aval) == dtype):
-        raise TypeError(
+        raise ValueError(
             f"cannot write an array of dtype {aval.dtype.name} to {ref!r}, made at {ref._line}, which holds "
             f"{dtype.name}: write value.astype({dtype.name!r})"
         )
     if aval.dtype != dtype or aval.weak_type:
         new = lax.convert_element_type(new, dtype)
     return new
+
+
+def add_to(ref: Any, index: Any, value: Any) -> None:
+    """Add to the part of a reference at an index; repeated indices are added to several times."""
+    ref[...] = ref[...] + value if is_whole(index) else ref[...].at[index].add(value)
 
 
 class At:
@@ -115,6 +119,10 @@ class View:
     def __setitem__(self, index: Any, value: Any) -> None:
         """Replace what the part has at an index."""
         self.ref[self.index] = written(self.ref[self.index], index, value, self)
+
+    def addupdate(self, value: Any, idx: Any = ...) -> None:
+        """Add to what the part has at an index, as the function `addupdate` does."""
+        add_to(self, idx, value)
 
     def __repr__(self) -> str:
         return f"{self.ref!r}.at[{self.index!r}]"

@@ -22,5 +22,9 @@ def corejax_export_names() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """Export `corejax.ref` and `corejax.ad`."""
-    return {"ad": "corejax_state.ad", "ref": "corejax_state.ref"}
+    """Export `corejax.ref`, `corejax.ad` and `corejax.experimental.random`."""
+    return {
+        "ad": "corejax_state.ad",
+        "experimental.random": "corejax_state.stateful_random",
+        "ref": "corejax_state.ref",
+    }

@@ -10,7 +10,7 @@ from corejax.extend import tree
 from corejax.extend.messages import api_boundary, user_line
 from corejax_lax_basic import lax
 from corejax_state import arguments as arguments  # declares references in arguments
-from corejax_state.indexing import is_whole
+from corejax_state.indexing import add_to
 from corejax_state.reference import AbstractRef, Ref
 
 __all__ = [
@@ -107,13 +107,9 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
 
 
 @api_boundary
-def addupdate(ref: Any, idx: Any, value: Any) -> None:
-    """Add to a part: `ref[idx] += value`, in which elements that `idx` has several times are added to several times."""
-    idx = ... if idx is None else idx
-    if is_whole(idx):
-        ref[...] = ref[...] + value
-    else:
-        ref[...] = ref[...].at[idx].add(value)
+def addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """Add to a part: `ref[idx] += x`, in which elements that `idx` has several times are added to several times."""
+    add_to(ref, ... if idx is None else idx, x)
 
 
 @api_boundary

@@ -10,14 +10,16 @@ them, and the compiler updates the memory in place.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
 from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval
 from corejax.extend.messages import api_boundary, user_line
 from corejax.extend.transforms import recording_trace
+from corejax.extend.types import types_of
 from corejax_lax_basic import lax
-from corejax_state.indexing import At, read, written
+from corejax_state.indexing import At, add_to, read, written
 
 
 class AbstractRef(NamedTuple):
@@ -29,8 +31,37 @@ class AbstractRef(NamedTuple):
 
     inner_aval: ShapedArray
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.inner_aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the array."""
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the array."""
+        return self.inner_aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the array."""
+        return self.inner_aval.size
+
+    @property
+    def sharding(self) -> Any:
+        """The sharding in the array's type."""
+        return self.inner_aval.sharding
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """Return the type as text, with dtypes such as `f32` if `short_dtypes`."""
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
+
     def __repr__(self) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes=False)}}}"
+        return self.str_short()
 
 
 class _Place:
@@ -42,9 +73,10 @@ class _Place:
         aval: the type of the value.
         value: the current value.
         is_owned: whether the value has no other owner, so that a program may reuse its memory.
+        thread: the thread in which the function runs.
     """
 
-    __slots__ = ("aval", "is_owned", "level", "recorder", "value")
+    __slots__ = ("aval", "is_owned", "level", "recorder", "thread", "value")
 
     def __init__(self, value: Any, level: Trace) -> None:
         self.recorder = recording_trace()
@@ -52,6 +84,7 @@ class _Place:
         self.aval = get_aval(value)
         self.value = value
         self.is_owned = False
+        self.thread = get_ident()
 
 
 class Ref:
@@ -89,7 +122,8 @@ class Ref:
     @property
     def aval(self) -> ShapedArray:
         """The type of the array; in a function that is mapped over the reference, of one element."""
-        return self._places[-1].aval if self._places else self._aval
+        place = self._last_place()
+        return self._aval if place is None else place.aval
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,9 +146,23 @@ class Ref:
         return self.aval.size
 
     @property
+    def sharding(self) -> Any:
+        """The sharding of the array; in a function that is traced, that of its type."""
+        return self._value_or_type().sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array is bound to its devices; False in a function that is traced."""
+        return bool(getattr(self._value_or_type(), "committed", False))
+
+    @property
     def at(self) -> At:
         """Views of parts: `ref.at[1:3]` is a reference to the rows 1 and 2, which reads and writes this one."""
         return At(self)
+
+    def addupdate(self, value: Any, idx: Any = ...) -> None:
+        """Add to the part at an index, as the function `addupdate` does."""
+        add_to(self, idx, value)
 
     def __len__(self) -> int:
         if not self.aval.shape:
@@ -129,7 +177,7 @@ class Ref:
     @api_boundary
     def __setitem__(self, index: Any, value: Any) -> None:
         """Replace the part of the array at an index."""
-        self._put(written(self._place().value, index, self._stored(value), self))
+        self._put(written(self.get(), index, self._stored(value), self))
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"{self!r} is a reference: iterate over its value, ref[...]")
@@ -141,7 +189,7 @@ class Ref:
         return self.get().__array__(dtype, copy=copy)
 
     def __repr__(self) -> str:
-        place = self._places[-1] if self._places else None
+        place = self._last_place()
         if (
             place is not None
             and self._ended is None
@@ -157,10 +205,20 @@ class Ref:
     # -- the cell: what operators that stage functions use -----------------------------------------------------------
 
     def get(self) -> Any:
-        """Return the current value."""
+        """Return the current value.
+
+        Raises:
+            ValueError: the value belongs to a transformation around a function with custom rules that runs below it.
+        """
         place = self._place()
         place.is_owned = False
-        return place.value
+        value = place.value
+        if isinstance(value, Tracer) and not _is_below(value._trace, current_trace()):
+            raise ValueError(
+                f"{self!r}, made at {self._line}, holds a value that a transformation around this function traces: a "
+                "function with custom rules has no rule for it. Pass the value as an argument, ref[...]"
+            )
+        return value
 
     def take(self) -> Any:
         """Return the value as an array with no other owner."""
@@ -169,16 +227,15 @@ class Ref:
 
     def set(self, value: Any) -> None:
         """Replace the value by an array of its type with no other owner."""
-        self._put(value)
-        self._places[-1].is_owned = True
+        self._put(value).is_owned = True
 
     def enter(self, value: Any, trace: Trace) -> None:
         """Give the reference a value of its own in a function that `trace` interprets."""
         self._places.append(_Place(value, trace))
 
     def leave(self) -> None:
-        """Forget the value of the last `enter`."""
-        self._places.pop()
+        """Forget the value of the last `enter` of this thread."""
+        self._places.remove(self._last_place())  # type: ignore[arg-type]  # `enter` has added it
 
     def end(self, how: str) -> None:
         """Refuse all uses from now on; `how` says why.
@@ -199,19 +256,32 @@ class Ref:
         """
         if self._ended is not None:
             raise ValueError(f"{self!r}, made at {self._line}, {self._ended}")
-        while len(self._places) > 1 and not self._places[-1].level.alive:
-            self._places.pop()  # an interrupt has prevented `leave`
+        place = self._last_place()
+        while len(self._places) > 1 and place is not None and not place.level.alive:
+            self._places.remove(place)  # an interrupt has prevented `leave`
+            place = self._last_place()
         self.check_alive()
         recorder = recording_trace()
-        if not self._places or self._places[-1].recorder is not recorder:
+        if place is None or place.recorder is not recorder:
             if recorder is None:
                 raise ValueError(f"{self!r}, made at {self._line}, has no known value here, outside of the program")
             recorder.open_cell(self)  # type: ignore[attr-defined]  # a trace that records
-        return self._places[-1]
+            place = self._last_place()
+        assert place is not None
+        return place
+
+    def _last_place(self) -> _Place | None:
+        """Return the place of the innermost function of this thread that uses the reference; None for a stand-in."""
+        places = self._places
+        if len(places) < 2:  # the usual case, fast
+            return places[0] if places else None
+        # Other threads may be tracing functions that use the reference.
+        thread = get_ident()
+        return next((p for p in reversed(places[1:]) if p.thread == thread), places[0])
 
     def check_alive(self) -> None:
         """Raise ValueError if the function that made the reference has ended."""
-        place = self._places[-1] if self._places else None
+        place = self._last_place()
         if place is None:
             return
         if not place.level.alive or (place.recorder is not None and not place.recorder.alive):
@@ -220,25 +290,39 @@ class Ref:
                 "its value, ref[...] or freeze(ref), or make the reference outside and pass it in"
             )
 
+    def _value_or_type(self) -> Any:
+        """Return the current value, which stays owned; its type if it is not known."""
+        value = self._place().value
+        return get_aval(value) if isinstance(value, Tracer) else value
+
     def _stored(self, value: Any) -> Any:
         return lax.stop_gradient(value) if self._kind is not None else value
 
-    def _put(self, value: Any) -> None:
-        """Replace the value by an array of its type."""
+    def _put(self, value: Any) -> _Place:
+        """Replace the value by an array of its type, and return its place."""
         place = self._place()
         _check_level(self, place.level, value)
         place.value = value
         place.is_owned = False
+        return place
+
+
+types_of[Ref] = lambda ref: AbstractRef(ref.aval)  # type: ignore[assignment, return-value]  # no type of arrays
+
+
+def _is_below(trace: Trace, top: Trace) -> bool:
+    """Whether a trace is `top` or one of its parents."""
+    level: Trace | None = top
+    while level is not None and level is not trace:
+        level = level.parent
+    return level is not None
 
 
 def _check_level(ref: Ref, level: Trace, value: Any) -> None:
     """Raise ValueError if a value belongs to a transformation inside the function that made the reference."""
     if not isinstance(value, Tracer):
         return
-    trace: Trace | None = level
-    while trace is not None and trace is not value._trace:
-        trace = trace.parent
-    if trace is None and value._trace is not recording_trace():
+    if not _is_below(value._trace, level) and value._trace is not recording_trace():
         debug = value._trace.debug
         inner = "by a transformation" if debug is None else f"while {debug.description()}"
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Indices without arrays: integers, slices, None, Ellipsis, and scalar integers that are data.
+"""Indices without arrays: integers, slices, None, Ellipsis, scalar integers that are data, and blocks (`ds`).
 
 Static entries become one `slice` (and a `rev` for negative steps). Scalars that are data become one `dynamic_slice`:
 negative ones count from the end, then they are clamped.
@@ -15,6 +15,7 @@ from corejax.extend import Tracer, as_array, dtypes
 from corejax.extend.messages import InconclusiveDimensionOperation
 from corejax.extend.types import SymbolicDim, array_method, as_dim, max_dim, min_dim
 from corejax_lax_basic._base.scalars import is_array, make_scalar
+from corejax_lax_basic.arrays.dynamic_slices import Slice, placed
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
 from corejax_lax_basic.elementwise.comparison import lt_p
@@ -40,7 +41,7 @@ def _refusal(entry: Any) -> TypeError:
 
 def _normalised(entry: Any) -> Any:
     """Return an entry of an index as `int`, `slice`, None, Ellipsis, or an `Array` or tracer."""
-    if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice) or is_array(entry):
+    if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice | Slice) or is_array(entry):
         return entry
     if isinstance(entry, bool | np.bool_):
         return as_array(np.asarray(entry))
@@ -87,7 +88,17 @@ def complete(x: Any, index: Any) -> list[Any]:
         )
     at = places[0] if places else len(entries)
     kept = [Ellipsis] if places and not missing and any(map(is_array, entries)) else []
-    return [*entries[:at], *kept, *[slice(None)] * missing, *entries[at + 1 :]]
+    entries = [*entries[:at], *kept, *[slice(None)] * missing, *entries[at + 1 :]]
+    return _with_blocks_placed(x, entries) if any(type(e) is Slice for e in entries) else entries
+
+
+def _with_blocks_placed(x: Any, entries: list[Any]) -> list[Any]:
+    """Replace blocks (`ds`) with known starts by slices."""
+    axis, out = 0, []
+    for entry in entries:
+        out.append(placed(entry, axis, x.aval.shape[axis]) if type(entry) is Slice else entry)
+        axis += consumed(entry)
+    return out
 
 
 def _listed(entry: list[Any] | tuple[Any, ...]) -> Any:
@@ -119,13 +130,13 @@ def basic_index(x: Any, entries: list[Any]) -> Any:
         if isinstance(size, SymbolicDim) and type(of_axes[axis]) is int:
             of_axes[axis] = position_in_symbol(of_axes[axis], axis, size)
     x = _static_part(x, of_axes)
-    dynamic = {axis: e for axis, e in enumerate(of_axes) if is_array(e)}
+    dynamic = {axis: e for axis, e in enumerate(of_axes) if is_array(e) or type(e) is Slice}
     if dynamic:
         x = _dynamic_part(x, dynamic)
-    dropped = tuple(i for i, e in enumerate(e for e in entries if e is not None) if not isinstance(e, slice))
+    dropped = tuple(i for i, e in enumerate(e for e in entries if e is not None) if not isinstance(e, slice | Slice))
     if dropped:
         x = squeeze_p.bind(x, dimensions=dropped)
-    kept = [e for e in entries if e is None or isinstance(e, slice)]
+    kept = [e for e in entries if e is None or isinstance(e, slice | Slice)]
     new = tuple(i for i, e in enumerate(kept) if e is None)
     return expand_dims(x, new) if new else x
 
@@ -211,13 +222,14 @@ def position_in_symbol(index: int, axis: int, size: Any) -> Any:
         return as_array(np.asarray(index, np.int32))
 
 
-def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
-    """Apply scalar entries that are data: a block of size 1 along their axes."""
+def _dynamic_part(x: Any, entries: Mapping[int, Any]) -> Any:
+    """Apply scalar entries that are data, by a block of size 1 along their axes, and blocks with such starts."""
     shape = x.aval.shape
+    indices = {axis: e.start if type(e) is Slice else e for axis, e in entries.items()}
     for axis, index in indices.items():
         if not dtypes.is_integer(index.aval.dtype):
             raise TypeError(f"arrays can be indexed by integers; the index of axis {axis} is {index.aval.str_short()}")
-        if not shape[axis]:
+        if not shape[axis] and type(entries[axis]) is not Slice:
             raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
     dtype = common_index_dtype(list(indices.values()), shape)
     zero = make_scalar(0, dtype)
@@ -225,7 +237,8 @@ def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
         from_front(convert_element_type(indices[axis], dtype), size) if axis in indices else zero
         for axis, size in enumerate(shape)
     ]
-    sizes = tuple(1 if axis in indices else size for axis, size in enumerate(shape))
+    counts = {axis: e.size if type(e) is Slice else 1 for axis, e in entries.items()}
+    sizes = tuple(counts.get(axis, size) for axis, size in enumerate(shape))
     return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)
 
 

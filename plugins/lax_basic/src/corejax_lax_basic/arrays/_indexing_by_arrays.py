@@ -16,6 +16,7 @@ from corejax.extend.messages import NonConcreteBooleanIndexError, observe
 from corejax.extend.transforms import recording_trace
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._places import joint_shape, places_of
+from corejax_lax_basic.arrays.dynamic_slices import Slice
 from corejax_lax_basic.indexing.dimension_numbers import FILL, PROMISE, GatherScatterMode
 from corejax_lax_basic.indexing.gather import gather
 from corejax_lax_basic.shape.broadcasting import expand_dims
@@ -96,7 +97,7 @@ def _known_mask(mask: Any) -> Any:
 
 def _concrete(x: Any, entries: list[Any]) -> bool:
     """Return whether array and index are concrete and on one device, and no program is being recorded."""
-    if isinstance(x, Tracer) or is_spread(x) or any(isinstance(e, Tracer) for e in entries):
+    if isinstance(x, Tracer) or is_spread(x) or any(isinstance(e, Tracer | Slice) for e in entries):
         return False
     return recording_trace() is None and not observe.checking
 

@@ -13,10 +13,12 @@ import numpy as np
 from corejax.extend import ShapedArray, Tracer, as_array, dtypes, host_value
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.axes import Ints
-from corejax_lax_basic._base.scalars import is_array
+from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, from_front, position_in_symbol
+from corejax_lax_basic.arrays.dynamic_slices import Slice
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.iota import iota_p
+from corejax_lax_basic.elementwise.select import clamp
 from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
 from corejax_lax_basic.shape.joining import concatenate
@@ -74,6 +76,8 @@ def places_of(x: Any, entries: Sequence[Any], *, strict: bool, wrap: bool = True
             building.new_axis()
         elif isinstance(entry, slice):
             building.slice(entry)
+        elif type(entry) is Slice:
+            building.block(entry)
         elif entry is not Ellipsis:
             building.position(entry, strict, wrap)
     return building.places(distinct=start < 0)
@@ -138,6 +142,17 @@ class _Building:
             self.outer.append(count)
             self._collapse(axis)
         self.shape.append(count)
+
+    def block(self, entry: Slice) -> None:
+        """Add a block of an axis at a traced position, which is clamped as by `dynamic_slice`."""
+        axis = len(self.sizes)
+        size = self.aval.shape[axis]
+        dtype = common_index_dtype([entry.start], self.aval.shape)
+        start = from_front(convert_element_type(entry.start, dtype), size)
+        self._component(axis, clamp(make_scalar(0, dtype), start, make_scalar(size - entry.size, dtype)), 0)
+        self.offsets.append(len(self.shape) - len(self.new_axes))
+        self.sizes.append(entry.size)
+        self.shape.append(entry.size)
 
     def position(self, entry: Any, strict: bool, wrap: bool) -> None:
         axis = len(self.sizes)

@@ -25,7 +25,7 @@ from corejax.extend import (
 )
 from corejax.extend.messages import api_boundary, run_within
 from corejax.extend.plugins import exported
-from corejax.extend.transforms import axes_in_scope, in_context, named_as, named_axes
+from corejax.extend.transforms import axes_in_scope, cell_arguments, in_context, named_as, named_axes, with_cells
 from corejax_parallel.collectives.varying import tracked_axes
 from corejax_parallel.contexts import axes_of_body, bodies, get_mesh, mesh_of_body
 from corejax_parallel.mapping.blocks import block_type, counts, for_leaves, names_in
@@ -124,9 +124,9 @@ def shard_map(
                 named, out_specs=out_specs, in_specs=tuple(specs), mesh=mesh, axis_names=axis_names, check_vma=check_vma
             )(*arrays)
         if in_context() or any(_is_traced(mapped.what, x) for x in tree.tree_leaves(args)):
-            return mapped(*args)
+            return mapped.with_cells(*args)
         if not compiled:
-            compiled.append(exported("jit")(named_as(f, _NAMES)(lambda *xs: mapped(*xs))))
+            compiled.append(exported("jit")(named_as(f, _NAMES)(lambda *xs: mapped.with_cells(*xs))))
         return compiled[0](*args)
 
     return call
@@ -163,6 +163,29 @@ class _Mapped:
         self.axis_names = axis_names
         self.check_vma = check_vma
         self.traces: dict[Any, _Traced] = {}
+
+    def with_cells(self, *args: Any) -> Any:
+        """Call the function, in which a cell among the arguments holds its block; the last blocks become its value."""
+        prefix = None if self.in_specs is ... else self.in_specs
+        pairs = [] if cell_arguments.value is None else cell_arguments.value.mapped(args, prefix)
+        if not pairs:
+            return self(*args)
+        if self.in_specs is ...:
+            raise ValueError(f"{self.what}: in_specs cannot be left out for references, such as {pairs[0][0]!r}")
+        cells = [cell for cell, _ in pairs]
+        specs = [PartitionSpec() if spec is None else spec for _, spec in pairs]
+
+        @named_as(self.fun, _NAMES)
+        def body(xs: Any, values: Any) -> Any:
+            out, *last = with_cells(lambda: [self.fun(*xs)], cells)(*values)
+            return out, last
+
+        in_specs, out_specs = (self.in_specs, specs), (self.out_specs, specs)
+        inner = _Mapped(body, self.mesh, in_specs, out_specs, self.axis_names, self.check_vma)
+        out, values = inner(args, [cell.get() for cell in cells])
+        for cell, value in zip(cells, values, strict=True):
+            cell.set(value)
+        return out
 
     def __call__(self, *args: Any) -> Any:
         mesh = _mesh(self.what, self.mesh)

@@ -394,10 +394,11 @@ class Jitted:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the function for arguments (or `ShapeDtypeStruct`s) of one signature, and return its jaxpr."""
-        program, leaves = self._trace_abstract(args, kwargs)
+        signature, leaves, cells, stand_ins = self._signature_of(args, kwargs)
+        program = self.traced(signature, stand_ins)
         target, options = self.target(), self._compile_options(program)
         if options.device is None:
-            places = places_of_arguments(self.name, program, target.backend, leaves)
+            places = places_of_arguments(self.name, program, target.backend, leaves, cells)
             options, device = place_at(program.closed, self.name, options, places, program.closed.in_avals)
             if device is not None:
                 options = options._replace(device=device)
@@ -407,10 +408,10 @@ class Jitted:
 
     def _compilation(self, *args: Any, **kwargs: Any) -> Callable[[], Executable]:
         """Trace the function; return a function that compiles the program as a call with such arguments would."""
-        signature, leaves, stand_ins = self._signature_of(args, kwargs)
+        signature, leaves, cells, stand_ins = self._signature_of(args, kwargs)
         program = self._program(signature, leaves, stand_ins)
         target = self.target()
-        places = places_of_arguments(self.name, program, target.backend, leaves)
+        places = places_of_arguments(self.name, program, target.backend, leaves, cells)
         options, device = place_call(
             program.closed, self.name, self._compile_options(program), places, program.closed.in_avals
         )
@@ -424,19 +425,17 @@ class Jitted:
     @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return shape and dtype of the result, without computing it."""
-        program, _ = self._trace_abstract(args, kwargs)
+        signature, _, _, stand_ins = self._signature_of(args, kwargs)
+        program = self.traced(signature, stand_ins)
         shardings = self._shardings(program)
         return program.out_info(None if shardings is None else shardings[1])
 
-    def _trace_abstract(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedProgram, list[Any]]:
-        """Return the trace for arguments or their types, and the leaves of the traced arguments."""
-        signature, leaves, stand_ins = self._signature_of(args, kwargs)
-        return self.traced(signature, stand_ins), leaves
-
-    def _signature_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Signature, list[Any], list[Cell]]:
-        """Return the signature for arguments or their types, their leaves, and stand-ins for their cells."""
+    def _signature_of(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Signature, list[Any], list[Cell], list[Cell]]:
+        """Return the signature for arguments or their types, their leaves, their cells, and stand-ins for the cells."""
         traced, static = self.static.split(args, kwargs)
-        keyed, _, stand_ins = keyed_cells(traced)
+        keyed, cells, stand_ins = keyed_cells(traced)
         leaves, in_tree = tree.tree_flatten(keyed)
         avals = []
         for i, x in enumerate(leaves):
@@ -445,7 +444,7 @@ class Jitted:
             except TypeError as error:
                 name = self.static.debug_info(in_tree, static).arg_names()[i]
                 raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
-        return self._signature(avals, in_tree, static), leaves, stand_ins
+        return self._signature(avals, in_tree, static), leaves, cells, stand_ins
 
     def clear_cache(self) -> None:
         """Drop all traces and the programs that were compiled from them."""

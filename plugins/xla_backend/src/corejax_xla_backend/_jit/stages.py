@@ -23,6 +23,7 @@ from corejax.extend import (
 )
 from corejax.extend.devices import CompileOptions, RepeatableCall, Target, bound_device, check_values, checks_values
 from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import Cell
 from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.callables import run_donating, unblock_new_calls
 from corejax_xla_backend._jit.options import compiler_flags
@@ -133,8 +134,10 @@ class Stage:
         return f"<{type(self).__name__} {self.name}({arguments}) -> ({results})>"
 
 
-def places_of_arguments(name: str, program: TracedProgram, backend: Backend, leaves: Sequence[Any]) -> list[Any]:
-    """Return the device or sharding of each argument, or None.
+def places_of_arguments(
+    name: str, program: TracedProgram, backend: Backend, leaves: Sequence[Any], cells: Sequence[Cell]
+) -> list[Any]:
+    """Return the device or sharding of each argument, or None; the values of cells are the last arguments.
 
     An array has the device that it is bound to; a `ShapeDtypeStruct` has its `sharding`.
     """
@@ -149,7 +152,7 @@ def places_of_arguments(name: str, program: TracedProgram, backend: Backend, lea
         check_fits(f"jit of {name}: sharding of an argument", sharding, x.shape)
         return sharding.device_tuple[0] if isinstance(sharding, SingleDeviceSharding) else sharding
 
-    return [*[place(x) for x in (*program.consts, *leaves)], *[None] * len(program.cells)]
+    return [place(x) for x in (*program.consts, *leaves, *[cell.get() for cell in program.cells_of(cells)])]
 
 
 class Traced(Stage):
