@@ -86,8 +86,8 @@ sweep-bridges: $(VENV)/.stamp-test $(VENV_TORCH)/.stamp-test  ## Every primitive
 	$(VENV_TORCH)/bin/python -m tools.sweep_bridges torch $(ARGS)
 	$(VENV_TORCH)/bin/python -m tools.sweep_bridges torch-kernel $(ARGS)
 
-test-slow: $(VENV)/.stamp-test  ## The tests marked slow, and all examples of random ones
-	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m "slow or hypothesis" $(ARGS)
+test-slow: $(VENV)/.stamp-test  ## The tests marked slow, all examples of random ones, and numbers of optimised programs
+	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m "slow or hypothesis or numbers" $(ARGS)
 
 test-libraries: $(VENV_LIBRARIES)/.stamp  ## A program for each of JAX's libraries, without jax (ARGS="optax flax_nnx")
 	$(VENV_LIBRARIES)/bin/python -m tools.test_libraries $(ARGS)

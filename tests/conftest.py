@@ -56,7 +56,7 @@ HERE = Path(__file__).parent
 # Where another jaxlib or Python shows first: run whole also with `--one-of-each`.
 _WHOLE = HERE / "xla_backend"
 # Where every primitive's numbers are compared as users have them, XLA optimises; elsewhere compiling would be half of
-# all that tests do. All is optimised in `make test-newest` and `make test-slow`.
+# all that tests do. All is optimised in `make test-newest`, and in `make test-slow`, which repeats tests of `numbers`.
 _OPTIMISED = {
     HERE / name
     for name in (
@@ -67,24 +67,11 @@ _OPTIMISED = {
         "parallel/test_ahead_of_time.py",
         "random/keys",
         "scipy_api/special/test_float32.py",
-        "scipy_api/special/test_special.py",
-        "xla_backend",
-    )
-}
-# Whatever XLA makes of the programs.
-_NOT_OPTIMISED = {
-    HERE / "xla_backend" / name
-    for name in (
-        "callbacks",
-        "export",
-        "test_devices_and_stages.py",
-        "test_disk_cache.py",
-        "test_ffi.py",
-        "test_freeing.py",
-        "test_host_callback.py",
-        "test_jit_arguments.py",
-        "test_parts_without_jax.py",
-        "test_threads.py",
+        "xla_backend/test_jit.py",
+        "xla_backend/test_jit_options.py",
+        "xla_backend/test_large_programs.py",
+        "xla_backend/test_quick_compilation.py",
+        "xla_backend/test_stablehlo.py",
     )
 }
 _QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
@@ -223,8 +210,7 @@ def as_large_programs(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _is_optimised(path: Path) -> bool:
-    above = [path, *path.parents]
-    return not _OPTIMISED.isdisjoint(above) and _NOT_OPTIMISED.isdisjoint(above)
+    return not _OPTIMISED.isdisjoint([path, *path.parents])
 
 
 @pytest.fixture(autouse=True, scope="module")

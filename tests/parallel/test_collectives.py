@@ -13,7 +13,9 @@ import corejax.numpy as cjnp
 from corejax import P, lax
 from corejax.extend import ShapedArray, primitives
 from corejax.extend.transforms import named_axes
+from tests.recorded import Recorded
 
+RECORDED = Recorded("collectives")
 X = np.random.default_rng(0).standard_normal((4, 8, 4)).astype(np.float32)
 GROUPS = [[0, 2], [3, 1]]
 FULL = [(i, (i + 1) % 4) for i in range(4)]
@@ -64,28 +66,26 @@ def same(got: Any, wanted: Any) -> None:
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=2e-4)
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients_are_jaxs(name: str) -> None:
+    """Values, the gradient of a number of them, and a batch: one program."""
     jax = pytest.importorskip("jax")
     case = CASES[name]
 
-    def mapped(m: Any, jnp: Any) -> Any:
-        return m.vmap(lambda a: case(m, jnp, a), axis_name="i")
+    def of(m: Any, jnp: Any) -> Any:
+        mapped = m.vmap(lambda a: case(m, jnp, a), axis_name="i")
 
-    def loss(m: Any, jnp: Any) -> Any:
-        def of(x: Any) -> Any:
-            outs = m.tree.leaves(mapped(m, jnp)(x))
+        def loss(x: Any) -> Any:
+            outs = m.tree.leaves(mapped(x))
             return sum(jnp.sum(jnp.sin(o) * jnp.arange(o.size, dtype=jnp.float32).reshape(o.shape)) for o in outs)
 
-        return of
+        return lambda x, batch: m.tree.leaves((mapped(x), m.grad(loss)(x), m.vmap(mapped)(batch)))
 
-    want = jax.jit(mapped(jax, jax.numpy))(X)
-    same(mapped(corejax, cjnp)(cjnp.asarray(X)), want)
-    same(corejax.jit(mapped(corejax, cjnp))(X), want)
-    want = jax.jit(jax.grad(loss(jax, jax.numpy)))(X)
-    same(corejax.jit(corejax.grad(loss(corejax, cjnp)))(X), want)
-    twice = np.stack([X, X * 2])
-    same(corejax.vmap(mapped(corejax, cjnp))(twice), jax.jit(jax.vmap(mapped(jax, jax.numpy)))(twice))
+    operands = X, np.stack([X, X * 2])
+    want = RECORDED.of(name, lambda: jax.jit(of(jax, jax.numpy))(*operands))
+    same(of(corejax, cjnp)(*map(cjnp.asarray, operands)), want)
+    same(corejax.jit(of(corejax, cjnp))(*operands), want)
 
 
 def over(fun: Callable[[Any], Any], x: Any = X) -> np.ndarray:

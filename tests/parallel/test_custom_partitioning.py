@@ -47,7 +47,8 @@ def collectives(text: str) -> set[str]:
 
 
 def compiled(m: Any, fun: Callable[..., Any], *args: Any) -> tuple[Any, set[str]]:
-    return m.jit(fun)(*args), collectives(m.jit(fun).lower(*args).compile().as_text())
+    program = m.jit(fun).lower(*args).compile()
+    return (m.jit(fun) if m is corejax else program)(*args), collectives(program.as_text())
 
 
 def leading(m: Any, sharding: Any, ndim: int) -> Any:

@@ -3,13 +3,9 @@ gathered, with a warning."""
 
 from __future__ import annotations
 
-import ctypes
 import re
-import shutil
-import subprocess
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +24,7 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax.extend.messages import DerivedRuleWarning
+from tests.kernels import load as load_kernels
 
 rng = np.random.default_rng(0)
 F32 = np.dtype(np.float32)
@@ -47,16 +44,9 @@ def each_warning_anew() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def kernels(pytestconfig: pytest.Config) -> Any:
     """The kernels of the tests of `ffi`, compiled and registered."""
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("no C++ compiler here")
-    source = Path(__file__).parent.parent / "xla_backend" / "kernels.cc"
-    path = tmp_path_factory.mktemp("kernels") / "kernels.so"
-    flags = ["-O1", "-shared", "-fPIC", "-std=c++17", f"-I{ffi.include_dir()}"]
-    subprocess.run([compiler, *flags, source, "-o", path], check=True)
-    loaded = ctypes.CDLL(str(path))
+    loaded = load_kernels(pytestconfig)
     for name in ("Scale", "Running"):
         ffi.register_ffi_target(f"test.{name}", getattr(loaded, name))
     return loaded

@@ -15,7 +15,6 @@ import corejax
 from corejax import distributed
 from corejax.errors import BackendError
 
-COUNT = 4
 PROGRAM = """
 import sys
 
@@ -35,7 +34,7 @@ np.testing.assert_allclose(corejax.jit(jnp.sin)(0.5), np.sin(0.5), rtol=1e-6)  #
 rng = np.random.default_rng(0)
 xs, ys = rng.normal(size=(16, 3)).astype(np.float32), rng.normal(size=16).astype(np.float32)
 mesh = corejax.make_mesh((count,), ("data",))
-rows = slice(4 * number, 4 * number + 4)
+rows = slice(16 // count * number, 16 // count * (number + 1))
 x, y = (corejax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), v[rows]) for v in (xs, ys))
 assert x.shape == (16, 3) and not x.is_fully_addressable and repr(x) == "Array(shape=(16, 3), dtype=float32)"
 w = corejax.device_put(np.zeros(3, np.float32), NamedSharding(mesh, P()))
@@ -108,10 +107,11 @@ def start(program: Path, *args: object) -> subprocess.Popen[str]:
     )
 
 
-def test_processes_train_to_the_numbers_of_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_processes_train_to_the_numbers_of_one(count: int, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    for number, text in enumerate(run_all(program, COUNT)):
+    for number, text in enumerate(run_all(program, count)):
         assert f"done {number}" in text
 
 

@@ -12,7 +12,9 @@ import corejax
 import corejax.numpy as cjnp
 from corejax import P, lax
 from corejax.sharding import AxisType
+from tests.recorded import Recorded
 
+RECORDED = Recorded("shard_map")
 rng = np.random.default_rng(0)
 X = rng.standard_normal((8, 16)).astype(np.float32)
 W = rng.standard_normal((16, 8)).astype(np.float32)
@@ -103,24 +105,28 @@ def same(got: Any, wanted: Any) -> None:
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_jaxs(name: str) -> None:
+    """Values, gradients and a batch: one program. Run, and as derivatives of a compiled function, too."""
     jax = pytest.importorskip("jax")
     args = CASES[name][3]
-    ours, theirs = mapped(corejax, cjnp, name), mapped(jax, jax.numpy, name)
+    several = [np.stack([x, x * 2]) for x in args]
     everything = tuple(range(len(args)))
 
     def loss(jnp: Any, fun: Any) -> Any:
         return lambda *xs: jnp.sum(jnp.sin(fun(*xs)))
 
-    want = jax.jit(theirs)(*args)
-    same(ours(*args), want)
-    same(corejax.jit(ours)(*args), want)
-    want = jax.jit(jax.grad(loss(jax.numpy, theirs), argnums=everything))(*args)
-    same(corejax.jit(corejax.grad(loss(cjnp, ours), argnums=everything))(*args), want)
-    same(corejax.grad(loss(cjnp, corejax.jit(ours)), argnums=everything)(*args), want)
-    several = [np.stack([x, x * 2]) for x in args]
-    same(corejax.jit(corejax.vmap(ours))(*several), jax.jit(jax.vmap(theirs))(*several))
+    def of(m: Any, jnp: Any) -> Any:
+        fun = mapped(m, jnp, name)
+        slopes = m.grad(loss(jnp, fun), argnums=everything)
+        return m.jit(lambda xs, batch: [fun(*xs), *slopes(*xs), m.vmap(fun)(*batch)])
+
+    value, *slopes, batch = RECORDED.of(name, lambda: of(jax, jax.numpy)(args, several))
+    same(of(corejax, cjnp)(args, several), [value, *slopes, batch])
+    ours = mapped(corejax, cjnp, name)
+    same(ours(*args), value)
+    same(corejax.grad(loss(cjnp, corejax.jit(ours)), argnums=everything)(*args), tuple(slopes))
 
 
 def test_results_lie_where_the_specs_say() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import pathlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,21 +15,15 @@ import corejax
 import corejax.numpy as jnp
 from corejax import ffi
 from corejax.extend import Primitive, ShapedArray, defjvp, xla_translations
+from tests import kernels
 
-COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-SOURCE = pathlib.Path(__file__).with_name("kernels.cc")
 F32 = np.dtype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def library(pytestconfig: pytest.Config) -> Any:
     """The kernels, compiled and registered."""
-    if COMPILER is None:
-        pytest.skip("no C++ compiler here")
-    path = tmp_path_factory.mktemp("kernels") / "kernels.so"
-    flags = ["-O1", "-shared", "-fPIC", "-std=c++17", f"-I{ffi.include_dir()}"]
-    subprocess.run([COMPILER, *flags, SOURCE, "-o", path], check=True)
-    loaded = ctypes.CDLL(str(path))
+    loaded = kernels.load(pytestconfig)
     loaded.NumberOfCalls.restype = ctypes.c_int64
     for name in ("Scale", "Running", "Count"):
         ffi.register_ffi_target(f"test.{name}", getattr(loaded, name))

@@ -442,32 +442,30 @@ assert jax.grad(lambda x: jnp.sin(x).sum())(jnp.zeros(3)).sum() == 3
 """
 
 
-def test_nothing_imports_jax() -> None:
-    run(ALL + "import sys; assert 'jax' not in sys.modules")
+SETTINGS = "\n".join(
+    [
+        f"with jax.enable_x64(True):{ALL}".replace("\n", "\n    "),
+        f"with jax.debug_nans(True):{ALL}".replace("\n", "\n    "),
+        "f = t.Jit(); f.call(t.array(1))",
+        "with jax.disable_jit():",
+        "    assert f.call(t.array(1)).numpy() == 1",
+    ]
+)
+
+
+def test_nothing_imports_jax_which_may_come_later() -> None:
+    alone = f"{ALL}import sys; assert 'jax' not in sys.modules\n"
+    run(alone + JAX + ALL + JAX if HAS_JAX else alone)
 
 
 @pytest.mark.skipif(not HAS_JAX, reason="jax is not installed")
 @pytest.mark.parametrize(
     "code",
-    [ALL + JAX + ALL + JAX, JAX + ALL + JAX, pytest.param("import jax\n" + ALL + JAX, marks=pytest.mark.slow)],
-    ids=["after", "before", "bare"],
+    [JAX + ALL + JAX + SETTINGS, pytest.param("import jax\n" + ALL + JAX, marks=pytest.mark.slow)],
+    ids=["used before, and its settings", "imported before"],
 )
 def test_jax_in_the_same_process(code: str) -> None:
     run(code)
-
-
-@pytest.mark.skipif(not HAS_JAX, reason="jax is not installed")
-def test_settings_of_jax_do_not_change_results() -> None:
-    run(
-        "import jax\n"
-        + ALL
-        + "with jax.enable_x64(True):"
-        + ALL.replace("\n", "\n    ")
-        + "\nwith jax.debug_nans(True):"
-        + ALL.replace("\n", "\n    ")
-        + "\nf = t.Jit(); f.call(t.array(1))"
-        + "\nwith jax.disable_jit():\n    assert f.call(t.array(1)).numpy() == 1"
-    )
 
 
 def test_several_cpu_devices() -> None:

@@ -20,16 +20,14 @@ X = np.arange(3, dtype=np.float32)
 """
 
 
-def run(code: str, *, path: Path | None = None, seconds: int = 120) -> str:
+def run(code: str) -> str:
     """What a program prints; it has to end by itself, without an error, and with nothing on the other channel."""
-    environment = dict(os.environ, PYTHONPATH=str(path)) if path else None
     done = subprocess.run(
         # From 3.12 on, Python warns of every fork of a process that has threads.
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGIN + code],
         capture_output=True,
         text=True,
-        timeout=seconds,
-        env=environment,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -57,6 +55,28 @@ def in_fork(child):
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
 
 
+# Runs each case in a process of its own: a fork of one that has imported corejax and compiled nothing.
+EACH_IN_A_FORK = """
+def run_in_fork(child):
+    pid = os.fork()
+    if pid:
+        return os.waitpid(pid, 0)[1]
+    os.dup2(1, 2)
+    exec(child, globals())
+    sys.exit(0)
+
+for case, child in cases.items():
+    print("--", case, flush=True)
+    print("status", run_in_fork(child), flush=True)
+"""
+
+
+def run_each(begin: str, cases: dict[str, str], result: str) -> None:
+    """Run cases, each of which has to end without an error, having printed the result."""
+    said = run(f"{begin}\ncases = {cases!r}\n{EACH_IN_A_FORK}")
+    assert said == "".join(f"-- {case}\n{result}status 0\n" for case in cases)
+
+
 @needs_fork
 def test_a_fork_after_a_compilation_is_told_at_once() -> None:
     code = """
@@ -66,7 +86,7 @@ slow = corejax.jit(lambda x: x @ x)
 y = f(X)
 y = f(X).block_until_ready()
 compiled = f.lower(X).compile()
-pending = slow(jnp.ones((3000, 3000)))
+pending = slow(jnp.ones((2000, 2000)))
 
 def child():
     print("eager", attempt(lambda: np.asarray(jnp.sin(0 * y) + X + y).tolist()))
@@ -86,7 +106,7 @@ print("parent", f(X), g(X), float(pending[0, 0]))
 """
     refused = [f"{what} BackendError: True" for what in ("same", "again", "other", "compiled", "vmapped", "put")]
     wanted = ["eager [0.0, 3.0, 6.0]", "gradient [0.0, 4.0, 8.0]", "traced 1", *refused]
-    wanted += ["pending BackendError: True", "wait BackendError: True", "parent [0. 2. 4.] [1. 2. 3.] 3000.0"]
+    wanted += ["pending BackendError: True", "wait BackendError: True", "parent [0. 2. 4.] [1. 2. 3.] 2000.0"]
     assert run(FORKED + code).splitlines() == wanted
 
 
@@ -143,20 +163,24 @@ print(f(X), f(X), f(X), corejax.grad(lambda x: f(x).sum())(X), np.asarray(f(jnp.
 RESULTS = "[0. 2. 4.] [0. 2. 4.] [0. 2. 4.] [2. 2. 2.] [2]\n"
 
 
-@pytest.mark.parametrize("kind", NOT_JAX)
-def test_a_module_called_jax_that_is_not_jax(kind: str, tmp_path: Path) -> None:
-    for name, text in NOT_JAX[kind].items():
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    assert run("import jax\n" + CALLS, path=tmp_path) == RESULTS
+ENTRIES = {
+    "none": "sys.modules['jax'] = None",
+    "object": "sys.modules['jax'] = object()",
+    # A folder without any Python, which another one on the path would win over.
+    "namespace": "import types; sys.modules['jax'] = jax = types.ModuleType('jax'); jax.__path__ = ['/nowhere']",
+}
 
 
-@pytest.mark.parametrize("entry", ["None", "object()", "namespace"])
-def test_an_entry_called_jax_that_is_no_module(entry: str) -> None:
-    """A namespace package: a folder without any Python, which another one on the path would win over."""
-    namespace = "import types\nnamespace = types.ModuleType('jax')\nnamespace.__path__ = ['/nowhere']\n"
-    assert run(f"{namespace}sys.modules['jax'] = {entry}\n{CALLS}") == RESULTS
+@needs_fork
+def test_a_module_called_jax_that_is_not_jax(tmp_path: Path) -> None:
+    cases = {kind: f"{entry}\n{CALLS}" for kind, entry in ENTRIES.items()}
+    for kind, texts in NOT_JAX.items():
+        for name, text in texts.items():
+            file = tmp_path / kind / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        cases[kind] = f"sys.path.insert(0, {str(tmp_path / kind)!r})\nimport jax\n{CALLS}"
+    run_each("", cases, RESULTS)
 
 
 # -- the end of the process, with daemon threads ---------------------------------------------------
@@ -168,7 +192,7 @@ def in_thread(fun):
     threading.Thread(target=fun, daemon=True).start()
 
 def deep(x, after=lambda: None):
-    for i in range(400):
+    for i in range(150):
         x = jnp.sin(x) @ jnp.cos(x) if i % 2 else x * 1.01
     after()
     return x
@@ -198,16 +222,12 @@ AT_EXIT = {
     "calling": "repeated(double, X)",
     "waiting": "repeated(lambda: np.asarray(square(M)))",
     "tracing": "in_thread(lambda: corejax.jit(hold)(X)); entered.wait()",
-    "computing": "square(square(jnp.ones((2000, 2000))))",
+    "computing": "square(square(jnp.ones((1200, 1200))))",
     "hooks": "import atexit; atexit.register(lambda: double(X)); repeated(double, X)",
+    "hooks that compile": "import atexit; atexit.register(lambda: np.testing.assert_array_equal(double(X), 2 * X))",
 }
 
 
-@pytest.mark.parametrize("case", AT_EXIT)
-def test_the_process_ends_in_peace(case: str) -> None:
-    assert run(THREADS + AT_EXIT[case] + "\nprint('end')") == "end\n"
-
-
-def test_hooks_at_exit_compile() -> None:
-    code = "import atexit\natexit.register(lambda: print(corejax.jit(lambda x: x * 2)(X)))"
-    assert run(code) == "[0. 2. 4.]\n"
+@needs_fork
+def test_processes_end_in_peace() -> None:
+    run_each(THREADS, {case: f"{code}\nprint('end')" for case, code in AT_EXIT.items()}, "end\n")

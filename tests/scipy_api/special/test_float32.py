@@ -18,7 +18,8 @@ names()  # imports every function
 @pytest.mark.parametrize("name", ["entr", "log_ndtr", "logit", "ndtr", "ndtri", "xlog1py", "xlogy"])
 def test_units_in_the_last_place(name):
     found = measure(name, "float32", "compiled", 10_000)
-    assert found.most < 3.0 and found.median < 0.6 and not found.lost
+    assert found.most < (2.0 if name in ("log_ndtr", "ndtr", "ndtri") else 3.0) and found.median < 0.6
+    assert not found.lost
 
 
 @pytest.mark.parametrize("name", ["boxcox", "boxcox1p", "kl_div", "rel_entr", "owens_t", "hyp1f1"])

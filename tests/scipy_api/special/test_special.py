@@ -12,6 +12,7 @@ from corejax.scipy import special
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("jax.scipy.special")
+pytestmark = pytest.mark.numbers
 
 RNG = np.random.default_rng(7)
 LINE = np.concatenate([np.linspace(-9.0, 9.0, 61), [-40.0, -1e-3, 1e-9, 0.5, 25.0, 100.0]])

@@ -193,9 +193,10 @@ def test_samples():
             np.testing.assert_array_equal(got.count, want.count)
         y = x.astype("float64")
         np.testing.assert_allclose(stats.sem(y, axis), scipy.stats.sem(y, axis), rtol=1e-12)
-        for method in ("average", "min", "max", "dense", "ordinal"):
-            want = scipy.stats.rankdata(x, method, axis=axis)
-            np.testing.assert_allclose(corejax.jit(lambda x, m=method, a=axis: stats.rankdata(x, m, axis=a))(x), want)
+        methods = ("average", "min", "max", "dense", "ordinal")
+        ranks = corejax.jit(lambda x, a=axis, ms=methods: [stats.rankdata(x, m, axis=a) for m in ms])(x)
+        for method, got in zip(methods, ranks, strict=True):
+            np.testing.assert_allclose(got, scipy.stats.rankdata(x, method, axis=axis), err_msg=method)
     nan = np.nan
     for row in ([nan, 1.0, nan], [nan, nan, 2.0, 2.0, 2.0], [1.0, nan], [nan, nan], [[nan, 1.0], [nan, 2.0]]):
         for x, axis in ((np.array(row), 0), (np.array(row, complex), None)):
