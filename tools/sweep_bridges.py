@@ -55,7 +55,7 @@ class Sweep:
                 if call.closed().effects:
                     reason = "effects"
                     continue
-                wide = call.widened()
+                wide = frameworks.widened(call)
                 [self.framework.array(x) for x in wide.values]
             except NotApplicable as error:
                 reason = str(error)
