@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
 from corejax_to_torch import composed, kernel, operators
 from corejax_to_torch.tensors import aval_of
+from corejax_xla_backend.hlo import host_function
 
 _numbers = itertools.count()
 OLDEST, NEWEST = (2, 13), (2, 14)
@@ -23,6 +25,7 @@ class Bridged:
     Attributes:
         name: the name of the function.
         key: the key of the function for the operators of PyTorch.
+        returns_tensor: whether the function has returned a single array for all types so far.
         structure: the result of the function with indices in place of arrays, for the types that were staged last.
     """
 
@@ -30,6 +33,7 @@ class Bridged:
         self.name = name
         self.key = f"{name}#{next(_numbers)}"
         self.structure: Any = None
+        self.returns_tensor = True
         self._fun = fun
         self._staged: dict[Any, tuple[ClosedJaxpr, Any]] = {}
         self._of_tensors: dict[Any, tuple[ClosedJaxpr, Any]] = {}  # a type of a tensor is quicker than one of corejax
@@ -66,6 +70,7 @@ class Bridged:
                     f"to_torch: {self.name} has effects ({effects}), which PyTorch cannot order; move them out of it"
                 )
             found = self._staged[avals] = closed, self.structure
+            self.returns_tensor = self.returns_tensor and self.structure == 0
         closed, self.structure = found
         return closed
 
@@ -94,16 +99,13 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     bridged = Bridged(bound, name)
     key = bridged.key
     operator = operators.call_compiled if as_kernel else composed.call_compiled
-    eager = kernel.apply if as_kernel else composed.apply
+    eager = _eager_kernel(bridged) if as_kernel else _eager_composed(bridged)
 
     def in_torch(*xs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            outs = operator(xs, key)
-            structure = bridged.structure
-        else:
-            program, structure = bridged.of_tensors(xs)
-            outs = eager(program, xs)
-        return _filled(structure, outs)
+        if not torch.compiler.is_compiling():
+            return eager(xs)
+        outs = operator(xs, key)
+        return _filled(bridged.structure, outs)
 
     # Dynamo limits the recompilations of each code object, so each function gets its own.
     identifier = "".join(c if c.isalnum() else "_" for c in name)
@@ -112,6 +114,48 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     in_torch.__doc__ = f"{name} of corejax, as a function of PyTorch."
     in_torch.as_module = functools.partial(_Module, in_torch)  # type: ignore[attr-defined]  # a function too
     return in_torch
+
+
+def _eager_composed(bridged: Bridged) -> Callable[[Sequence[Any]], Any]:
+    """Return a function of tensors that runs operations of PyTorch."""
+
+    def call(xs: Sequence[Any]) -> Any:
+        program, structure = bridged.of_tensors(xs)
+        return _filled(structure, composed.apply(program, xs))
+
+    return call
+
+
+class _SeveralResultsError(Exception):
+    """A program does not return a single tensor."""
+
+
+def _eager_kernel(bridged: Bridged) -> Callable[[Sequence[Any]], Any]:
+    """Return a function of tensors that runs the program as a kernel.
+
+    The checks that derivatives and devices need take as long as a small program. So tensors first become NumPy arrays,
+    which `Tensor.numpy` refuses if a tensor requires grad, is wrapped by `torch.func` or is not on the CPU; these calls
+    go to `kernel.apply`. For the others, jaxlib's dispatcher finds the program.
+    """
+
+    def stage(avals: tuple[Any, ...]) -> ClosedJaxpr:
+        closed = bridged.stage(avals)
+        if not bridged.returns_tensor:
+            raise _SeveralResultsError
+        return kernel.checked(closed)
+
+    compiled = host_function(stage, bridged.name, torch._C._from_dlpack)
+
+    def call(xs: Sequence[Any]) -> Any:
+        if bridged.returns_tensor and forward_ad._current_level < 0:
+            try:
+                return compiled([x.contiguous().numpy() for x in xs])[0]
+            except (AttributeError, RuntimeError, TypeError, _SeveralResultsError):
+                pass  # errors of the program itself are raised again below
+        program, structure = bridged.of_tensors(xs)
+        return _filled(structure, kernel.apply(program, xs))
+
+    return call
 
 
 class _Module(torch.nn.Module):
