@@ -133,9 +133,9 @@ class _SeveralResultsError(Exception):
 def _eager_kernel(bridged: Bridged) -> Callable[[Sequence[Any]], Any]:
     """Return a function of tensors that runs the program as a kernel.
 
-    The checks that derivatives and devices need take as long as a small program. So tensors first become NumPy arrays,
-    which `Tensor.numpy` refuses if a tensor requires grad, is wrapped by `torch.func` or is not on the CPU; these calls
-    go to `kernel.apply`. For the others, jaxlib's dispatcher finds the program.
+    Outside of transformations, tensors become NumPy arrays at once, and jaxlib's dispatcher finds the program: a lookup
+    by the tensors' types would take as long as a small program. `Tensor.numpy` refuses tensors that are not on the CPU,
+    and those with other reasons to go to `kernel.apply`; its errors are slow, so the usual reasons are checked before.
     """
 
     def stage(avals: tuple[Any, ...]) -> ClosedJaxpr:
@@ -145,11 +145,14 @@ def _eager_kernel(bridged: Bridged) -> Callable[[Sequence[Any]], Any]:
         return kernel.checked(closed)
 
     compiled = host_function(stage, bridged.name, torch._C._from_dlpack)
+    torch_func_level = torch._C._functorch.maybe_current_level
 
     def call(xs: Sequence[Any]) -> Any:
-        if bridged.returns_tensor and forward_ad._current_level < 0:
+        if bridged.returns_tensor and forward_ad._current_level < 0 and torch_func_level() is None:
             try:
-                return compiled([x.contiguous().numpy() for x in xs])[0]
+                arrays = [x.contiguous().numpy() for x in xs if not x.requires_grad]
+                if len(arrays) == len(xs):
+                    return compiled(arrays)[0]
             except (AttributeError, RuntimeError, TypeError, _SeveralResultsError):
                 pass  # errors of the program itself are raised again below
         program, structure = bridged.of_tensors(xs)
