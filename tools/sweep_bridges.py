@@ -60,6 +60,7 @@ class Sweep:
                     continue
                 wide = frameworks.widened(call)
                 [self.framework.array(x) for x in wide.values]
+                nests = frameworks.applicable_nests(wide)
             except NotApplicable as error:
                 reason = str(error)
                 continue
@@ -70,7 +71,7 @@ class Sweep:
                 reason = "no operands"
                 continue
             with self.framework.context():
-                for nest in frameworks.applicable_nests(wide):
+                for nest in nests:
                     self._nest(name, wide, nest, rng)
             return
         self.counts["primitives not bridged"] += 1

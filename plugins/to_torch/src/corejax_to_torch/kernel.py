@@ -39,7 +39,14 @@ def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
     Raises:
         NotImplementedError: a tensor is not on the CPU.
+        TypeError: a tensor is sparse.
     """
+    for x in xs:
+        if x.layout is not torch.strided:
+            raise TypeError(
+                f"to_torch: {name_of(closed)} is a kernel of corejax, which takes dense tensors, and got one of layout "
+                f"{x.layout}; convert it with Tensor.to_dense()"
+            )
     if all(x.is_cpu for x in xs):
         return _compiled(closed)([to_array(x) for x in xs])
     if any(x.is_meta for x in xs):

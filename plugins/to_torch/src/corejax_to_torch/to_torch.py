@@ -59,11 +59,18 @@ class Bridged:
         """Return the program for types of arguments, memoised.
 
         Raises:
+            NameError: the program has a collective over a named axis.
             NotImplementedError: the program has effects.
         """
         found = self._staged.get(avals)
         if found is None:
-            closed = stage_closed(self._flat, avals)
+            try:
+                closed = stage_closed(self._flat, avals)
+            except NameError as error:
+                if "axis" in str(error):  # not a misspelt variable
+                    way_out = "call torch.distributed's collectives around it"
+                    error.add_note(f"to_torch: {self.name}: PyTorch binds no names of axes; {way_out}")
+                raise
             if closed.effects:
                 effects = ", ".join(sorted(closed.effects))
                 raise NotImplementedError(
@@ -98,14 +105,17 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     bound = functools.partial(fun.bind if isinstance(fun, Primitive) else fun, **params)
     bridged = Bridged(bound, name)
     key = bridged.key
-    operator = operators.call_compiled if as_kernel else composed.call_compiled
+    # Dynamo checks at each call what it reads here, so it reads little: no attributes of modules, no helpers.
+    operator = operators.operator if as_kernel else composed.operator
+    is_compiling = torch.compiler.is_compiling
     eager = _eager_kernel(bridged) if as_kernel else _eager_composed(bridged)
 
     def in_torch(*xs: Any) -> Any:
-        if not torch.compiler.is_compiling():
+        if not is_compiling():
             return eager(xs)
         outs = operator(xs, key)
-        return _filled(bridged.structure, outs)
+        structure = bridged.structure
+        return outs[0] if structure == 0 else _filled(structure, outs)
 
     # Dynamo limits the recompilations of each code object, so each function gets its own.
     identifier = "".join(c if c.isalnum() else "_" for c in name)
