@@ -231,7 +231,7 @@ def test_another_device_is_refused() -> None:
     from corejax_to_torch.tensors import aval_of
 
     closed = stage_closed(lambda x: [cnp.sin(x)], [aval_of(X, "sin")])
-    elsewhere = SimpleNamespace(is_cpu=False, is_meta=False, device="cuda:0")
+    elsewhere = SimpleNamespace(is_cpu=False, is_meta=False, device="cuda:0", layout=torch.strided)
     with pytest.raises(NotImplementedError, match=r"to_torch: sin is a kernel .* got one on cuda:0; .* Tensor.cpu"):
         run(closed, [elsewhere])
 

@@ -39,7 +39,7 @@ def host_function(
     device = XLA.default_device("cpu")
 
     def miss(*arguments: Any) -> tuple[Any, Any]:
-        avals = tuple([getattr(x, "aval", None) or ShapedArray(x.shape, x.dtype) for x in arguments])
+        avals = _types(arguments)
         program = programs.get(avals)
         if program is None:
             closed = physical_program(stage(avals))
@@ -55,13 +55,18 @@ def host_function(
     dispatch, stored, to_capsule = _jaxlib.bare_dispatch(name, miss), _jaxlib.STORED, _jaxlib.dlpack_of
 
     def call(arrays: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
-        if dispatch_registry.makes_buffers:  # jax, which is imported, would narrow arrays of 64 bits
-            arrays = [to_buffer(x) for x in arrays]
+        if dispatch_registry.makes_buffers:  # with jax's settings, C++ would narrow arrays of 64 bits
+            arrays = [x if x.itemsize < 8 else to_buffer(x) for x in arrays]
         outs = dispatch(*arrays)
         if outs is stored:
             outs = dispatch(*arrays)
             if outs is stored:  # jax.disable_jit() is active
-                outs = programs[tuple([x.aval for x in arrays])].run(arrays)
+                outs = programs[_types(arrays)].run([to_buffer(x) for x in arrays])
         return [from_dlpack(to_capsule(y)) for y in outs]
 
     return call
+
+
+def _types(arguments: Sequence[Any]) -> tuple[ShapedArray, ...]:
+    """Return the types of NumPy arrays and buffers."""
+    return tuple([ShapedArray(x.shape, x.dtype) if isinstance(x, np.ndarray) else x.aval for x in arguments])
