@@ -59,7 +59,8 @@ class Sweep:
                     reason = "effects"
                     continue
                 wide = frameworks.widened(call)
-                [self.framework.array(x) for x in wide.values]
+                with self.framework.context():
+                    frameworks.require_dtypes(self.framework, wide)
                 nests = frameworks.applicable_nests(wide)
             except NotApplicable as error:
                 reason = str(error)

@@ -82,13 +82,14 @@ def check_in_framework(framework: Framework, call: Call, rng: np.random.Generato
 
     Raises:
         CheckFailure: they differ, or the framework raises an error.
-        NotApplicable: the primitive cannot be bridged: it has effects, needs a named axis, or has an operand of a dtype
-            that the framework lacks.
+        NotApplicable: the primitive cannot be bridged: it has effects, needs a named axis, or has an operand or a
+            result of a dtype that the framework lacks.
     """
     call.require_alone()
     if call.closed().effects:
         raise NotApplicable("it has effects")
     with framework.context():
+        require_dtypes(framework, call)
         _check_results(framework, call, rng)
         for example in in_other_dtypes(call.primitive, call.example):
             with suppress(NotApplicable):
@@ -98,6 +99,12 @@ def check_in_framework(framework: Framework, call: Call, rng: np.random.Generato
         nests = [nest for nest in applicable_nests(wide) if not framework.unsupported([t.name for t in nest])]
         for nest in nests:
             check_nest(framework, wide, nest, rng)
+
+
+def require_dtypes(framework: Framework, call: Call) -> None:
+    """Raise NotApplicable if the framework lacks the dtype of an operand or a result."""
+    for x in (*call.values, *host(call(*call.values))):
+        framework.array(x)
 
 
 def widened(call: Call) -> Call:
