@@ -1,10 +1,12 @@
 """Time primitives of corejax in JAX and in PyTorch beside the native functions: `python benchmarks/bridges.py`.
 
-PyTorch's rows need an environment with torch (`make test-torch` makes `.venv-torch`), on one thread.
+PyTorch's rows need an environment with torch (`make test-torch` makes `.venv-torch`). All rows run on one core, because
+PyTorch runs on one thread, and threads that wait for each other measure the load of the machine.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -72,6 +74,8 @@ def _backward(f: Callable[..., Any], x: Any) -> None:
 
 def main() -> None:
     """Print a table of the frameworks that are installed."""
+    if hasattr(os, "sched_setaffinity"):  # before XLA and PyTorch count the cores
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     print("| case | bridged | native | ratio | wanted |\n| --- | ---: | ---: | ---: | ---: |")
     for framework, cases in (("jax", jax_cases), ("torch", torch_cases)):
         for name, bridged, native, wanted in cases() if find_spec(framework) is not None else ():

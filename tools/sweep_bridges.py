@@ -1,20 +1,23 @@
 """Sweep of the bridges: every installed primitive, under twenty nests of transformations, in JAX or in PyTorch.
 
-    python -m tools.sweep_bridges jax|torch|torch-kernel [--names a,b] [--seed 0] [--seconds 600]
+    python -m tools.sweep_bridges jax|torch|torch-kernel [--names a,b] [--seed 0] [--seconds 600] [--record FILE]
 
 It prints how many applications are right, wrong, or not comparable, and a line for each that is wrong. An application
 is one primitive under one nest, for the primitive's first example that the framework can hold. It is not comparable if
-corejax itself refuses it, or if its values are not finite.
+corejax itself refuses it, or if its values are not finite. A sweep takes hours; with `--record` it goes on where an
+earlier one stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import time
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,8 +58,10 @@ class Sweep:
                 if call.closed().effects:
                     reason = "effects"
                     continue
-                wide = call.widened()
-                [self.framework.array(x) for x in wide.values]
+                wide = frameworks.widened(call)
+                with self.framework.context():
+                    frameworks.require_dtypes(self.framework, wide)
+                nests = frameworks.applicable_nests(wide)
             except NotApplicable as error:
                 reason = str(error)
                 continue
@@ -67,7 +72,7 @@ class Sweep:
                 reason = "no operands"
                 continue
             with self.framework.context():
-                for nest in frameworks.applicable_nests(wide):
+                for nest in nests:
                     self._nest(name, wide, nest, rng)
             return
         self.counts["primitives not bridged"] += 1
@@ -97,6 +102,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--names", help="primitives, separated by commas")
     parser.add_argument("--seed", type=int, help="take the primitives in a random order")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--record", type=Path, help="a file of counts by primitive; those in it are not repeated")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     load_everything()
@@ -114,15 +120,28 @@ def main(arguments: list[str]) -> int:
 
     frameworks.compare_each = counted
     started = time.monotonic()
+    recorded = {} if options.record is None or not options.record.exists() else _recorded(options.record)
+    for name in sorted(recorded.keys() & set(names)):
+        sweep.counts.update(recorded[name])
+    names = [name for name in names if name not in recorded]
     for done, name in enumerate(names, 1):
         if time.monotonic() - started > options.seconds:
             break
+        before = sweep.counts.copy()
         sweep.counts["primitives"] += 1
         sweep.primitive(name)
+        if options.record is not None:
+            with options.record.open("a") as file:
+                file.write(json.dumps([name, sweep.counts - before]) + "\n")
         if done % 10 == 0:
             print(f"  {done}/{len(names)} {time.monotonic() - started:.0f} s {_shown(sweep.counts)}", flush=True)
     print(f"{options.framework}: {_shown(sweep.counts)}")
     return 1 if sweep.counts["wrong"] else 0
+
+
+def _recorded(path: Path) -> dict[str, dict[str, int]]:
+    """Return the counts of the primitives in a file, of which the last entries hold."""
+    return dict(json.loads(line) for line in path.read_text().splitlines())
 
 
 def _shown(counts: Counter[str]) -> str:

@@ -214,6 +214,11 @@ def test_what_is_refused() -> None:
         corejax.to_torch(noisy)(X)
     with pytest.raises(TypeError, match=r"to_torch: sin: an argument is 1.0 of type float; pass tensors"):
         corejax.to_torch(find_primitive("sin"))(1.0)
+    with pytest.raises(TypeError, match=r"sin is a kernel .* layout torch.sparse_coo; .* Tensor.to_dense"):
+        corejax.to_torch(lax.sin, as_kernel=True)(torch.eye(3).to_sparse())
+    with pytest.raises(NameError, match=r"psum: no axis is named 'i'") as raised:
+        corejax.to_torch(lambda x: lax.psum(x, "i"))(torch.ones(2))
+    assert "torch.distributed's collectives around it" in raised.value.__notes__[-1]
     with pytest.raises(TypeError, match=r"an argument is a tensor of torch.float8_e5m2"):
         corejax.to_torch(find_primitive("sin"))(X.to(torch.float8_e5m2))
 
@@ -226,7 +231,7 @@ def test_another_device_is_refused() -> None:
     from corejax_to_torch.tensors import aval_of
 
     closed = stage_closed(lambda x: [cnp.sin(x)], [aval_of(X, "sin")])
-    elsewhere = SimpleNamespace(is_cpu=False, is_meta=False, device="cuda:0")
+    elsewhere = SimpleNamespace(is_cpu=False, is_meta=False, device="cuda:0", layout=torch.strided)
     with pytest.raises(NotImplementedError, match=r"to_torch: sin is a kernel .* got one on cuda:0; .* Tensor.cpu"):
         run(closed, [elsewhere])
 

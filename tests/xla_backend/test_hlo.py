@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import corejax
-from corejax.extend import Primitive
+import corejax.numpy as cnp
+from corejax.extend import Primitive, stage_closed
 from corejax_xla_backend import hlo
 
 
@@ -30,3 +33,34 @@ def test_what_ends_the_interpreter_is_refused() -> None:
         lowered = corejax.jit(primitive.bind).lower(np.float32(1))
     with pytest.raises(RuntimeError, match=r"ends the process on stablehlo\.custom_call"):
         hlo.reference_eval(lowered, np.float32(1))
+
+
+class _Exporter:
+    """An object that exports a capsule of DLPack."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def test_host_functions_run_programs_on_arrays_of_other_libraries() -> None:
+    signatures = []
+
+    def stage(avals: Any) -> Any:
+        signatures.append(avals)
+        return stage_closed(lambda x, unused: [cnp.sin(x), cnp.asarray(np.arange(3)) + x.shape[0]], avals)
+
+    call = hlo.host_function(stage, "f", lambda capsule: np.from_dlpack(_Exporter(capsule)))
+    for dtype in (np.float32, np.float64):
+        x = np.linspace(0, 1, 5, dtype=dtype)
+        for _ in range(2):
+            sines, counted = call([x, x])
+            np.testing.assert_allclose(sines, np.sin(x), rtol=1e-6)
+            assert sines.dtype == dtype
+            assert list(counted) == [5, 6, 7]
+    assert len(signatures) == 2

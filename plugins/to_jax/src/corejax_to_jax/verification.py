@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corejax.extend.types import numbers_of
+from corejax.extend import as_array, host_value
 from corejax_testing import Call, Check, Framework, check_in_framework
 from corejax_to_jax.to_jax import to_jax
+from corejax_to_jax.types import key_from_numbers, key_to_numbers, to_numbers
 
 Function = Callable[..., Sequence[Any]]
 
@@ -23,8 +24,14 @@ def check_jax(call: Call, rng: np.random.Generator) -> None:
 
 def _array(x: np.ndarray[Any, Any]) -> Any:
     if x.dtype.names is not None:  # random keys
-        return jax.random.wrap_key_data(jnp.asarray(numbers_of(x)))
+        numbers, impl = key_to_numbers(as_array(x))
+        return jax.random.wrap_key_data(jnp.asarray(host_value(numbers)), impl=impl)
     return jnp.asarray(x)
+
+
+def _numpy(x: Any) -> np.ndarray[Any, Any]:
+    numbers, impl = to_numbers(x)
+    return np.asarray(host_value(key_from_numbers(np.asarray(numbers), impl)))
 
 
 def _listed(fun: Function) -> Callable[..., list[Any]]:
@@ -47,7 +54,7 @@ FRAMEWORK = Framework(
     name="jax",
     bridge=to_jax,
     array=_array,
-    numpy=np.asarray,
+    numpy=_numpy,
     maps={"jit": lambda fun: jax.jit(_listed(fun)), "vmap": lambda fun: jax.vmap(_listed(fun)), "scan": _scan},
     derivatives={"jvp": _jvp, "grad": _vjp},
     context=lambda: jax.enable_x64(True),

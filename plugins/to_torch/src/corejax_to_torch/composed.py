@@ -120,7 +120,5 @@ _library.define("composed(Tensor[] xs, str key) -> Tensor[]", tags=(torch.Tag.pt
 _library.impl("composed", _composed, "CompositeImplicitAutograd")
 _library.impl("composed", _composed, "FuncTorchBatchedDecomposition")  # vmap does not use the former
 
-
-def call_compiled(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    """Call the program of a key while PyTorch compiles."""
-    return list(torch.ops.corejax.composed(list(xs), key))
+# `(xs, key) -> results`: calls the program of a key while PyTorch compiles.
+operator: Any = torch.ops.corejax.composed.default

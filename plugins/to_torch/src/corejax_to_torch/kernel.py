@@ -15,12 +15,11 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-import corejax
-from corejax.extend import ClosedJaxpr, backends, batch_jaxpr, dtypes, jaxpr_as_fun, spread_list
-from corejax.extend.devices import buffer_of
+from corejax.extend import ClosedJaxpr, batch_jaxpr, dtypes, spread_list
 from corejax.extend.programs import select_list
 from corejax_to_torch.programs import Flags, gradients, linearised, recomputed_gradients, residuals_of, tangents
-from corejax_to_torch.tensors import has_derivatives, to_array, to_tensor, torch_dtype
+from corejax_to_torch.tensors import has_derivatives, to_array, torch_dtype
+from corejax_xla_backend.hlo import host_function
 
 Run = Callable[[ClosedJaxpr, Sequence[Any]], list[torch.Tensor]]
 
@@ -40,12 +39,16 @@ def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
     Raises:
         NotImplementedError: a tensor is not on the CPU.
+        TypeError: a tensor is sparse.
     """
-    executable: Callable[..., list[torch.Tensor]] | None = closed.memo.get("to_torch.executable")
-    if executable is None:
-        executable = closed.memo["to_torch.executable"] = _executable(closed)
+    for x in xs:
+        if x.layout is not torch.strided:
+            raise TypeError(
+                f"to_torch: {name_of(closed)} is a kernel of corejax, which takes dense tensors, and got one of layout "
+                f"{x.layout}; convert it with Tensor.to_dense()"
+            )
     if all(x.is_cpu for x in xs):
-        return executable(xs)
+        return _compiled(closed)([to_array(x) for x in xs])
     if any(x.is_meta for x in xs):
         return empty_results(closed, xs)
     device = next(x.device for x in xs if not x.is_cpu)
@@ -55,18 +58,24 @@ def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     )
 
 
-def _executable(closed: ClosedJaxpr) -> Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]:
-    """Return the compiled program as a function of tensors on the CPU."""
+def _compiled(closed: ClosedJaxpr) -> Callable[[Sequence[Any]], list[torch.Tensor]]:
+    """Return the compiled program as a function from NumPy arrays to tensors, memoised."""
+    compiled: Callable[[Sequence[Any]], list[torch.Tensor]] | None = closed.memo.get("to_torch.compiled")
+    if compiled is None:
+        compiled = host_function(lambda avals: checked(closed), name_of(closed), torch._C._from_dlpack)
+        closed.memo["to_torch.compiled"] = compiled
+    return compiled
+
+
+def checked(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program.
+
+    Raises:
+        TypeError: PyTorch does not have the dtype of a result.
+    """
     for aval in closed.out_avals:
-        torch_dtype(aval, name_of(closed))  # PyTorch has to have the results' dtypes
-    compiled = corejax.jit(jaxpr_as_fun(closed), backend="cpu")
-    backend = backends.find("cpu").backend
-    fetch = backend.fetch
-
-    def call(xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return [to_tensor(fetch(buffer_of(y, backend))) for y in compiled(*map(to_array, xs))]
-
-    return call
+        torch_dtype(aval, name_of(closed))
+    return closed
 
 
 def empty_results(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:

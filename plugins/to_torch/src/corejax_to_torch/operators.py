@@ -117,7 +117,5 @@ _library.define("kernel(Tensor[] xs, str key) -> Tensor[]", tags=(torch.Tag.pt2_
 _library.impl("kernel", call_traced, "CompositeImplicitAutograd")
 _library.impl("kernel", call_traced, "FuncTorchBatchedDecomposition")  # vmap does not use the former
 
-
-def call_compiled(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    """Call the program of a key while PyTorch compiles."""
-    return list(torch.ops.corejax.kernel(list(xs), key))
+# `(xs, key) -> results`: calls the program of a key while PyTorch compiles.
+operator: Any = torch.ops.corejax.kernel.default

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
 from corejax_to_torch import composed, kernel, operators
 from corejax_to_torch.tensors import aval_of
+from corejax_xla_backend.hlo import host_function
 
 _numbers = itertools.count()
 OLDEST, NEWEST = (2, 13), (2, 14)
@@ -23,6 +25,7 @@ class Bridged:
     Attributes:
         name: the name of the function.
         key: the key of the function for the operators of PyTorch.
+        returns_tensor: whether the function has returned a single array for all types so far.
         structure: the result of the function with indices in place of arrays, for the types that were staged last.
     """
 
@@ -30,6 +33,7 @@ class Bridged:
         self.name = name
         self.key = f"{name}#{next(_numbers)}"
         self.structure: Any = None
+        self.returns_tensor = True
         self._fun = fun
         self._staged: dict[Any, tuple[ClosedJaxpr, Any]] = {}
         self._of_tensors: dict[Any, tuple[ClosedJaxpr, Any]] = {}  # a type of a tensor is quicker than one of corejax
@@ -55,17 +59,25 @@ class Bridged:
         """Return the program for types of arguments, memoised.
 
         Raises:
+            NameError: the program has a collective over a named axis.
             NotImplementedError: the program has effects.
         """
         found = self._staged.get(avals)
         if found is None:
-            closed = stage_closed(self._flat, avals)
+            try:
+                closed = stage_closed(self._flat, avals)
+            except NameError as error:
+                if "axis" in str(error):  # not a misspelt variable
+                    way_out = "call torch.distributed's collectives around it"
+                    error.add_note(f"to_torch: {self.name}: PyTorch binds no names of axes; {way_out}")
+                raise
             if closed.effects:
                 effects = ", ".join(sorted(closed.effects))
                 raise NotImplementedError(
                     f"to_torch: {self.name} has effects ({effects}), which PyTorch cannot order; move them out of it"
                 )
             found = self._staged[avals] = closed, self.structure
+            self.returns_tensor = self.returns_tensor and self.structure == 0
         closed, self.structure = found
         return closed
 
@@ -93,17 +105,17 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     bound = functools.partial(fun.bind if isinstance(fun, Primitive) else fun, **params)
     bridged = Bridged(bound, name)
     key = bridged.key
-    operator = operators.call_compiled if as_kernel else composed.call_compiled
-    eager = kernel.apply if as_kernel else composed.apply
+    # Dynamo checks at each call what it reads here, so it reads little: no attributes of modules, no helpers.
+    operator = operators.operator if as_kernel else composed.operator
+    is_compiling = torch.compiler.is_compiling
+    eager = _eager_kernel(bridged) if as_kernel else _eager_composed(bridged)
 
     def in_torch(*xs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            outs = operator(xs, key)
-            structure = bridged.structure
-        else:
-            program, structure = bridged.of_tensors(xs)
-            outs = eager(program, xs)
-        return _filled(structure, outs)
+        if not is_compiling():
+            return eager(xs)
+        outs = operator(xs, key)
+        structure = bridged.structure
+        return outs[0] if structure == 0 else _filled(structure, outs)
 
     # Dynamo limits the recompilations of each code object, so each function gets its own.
     identifier = "".join(c if c.isalnum() else "_" for c in name)
@@ -112,6 +124,51 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     in_torch.__doc__ = f"{name} of corejax, as a function of PyTorch."
     in_torch.as_module = functools.partial(_Module, in_torch)  # type: ignore[attr-defined]  # a function too
     return in_torch
+
+
+def _eager_composed(bridged: Bridged) -> Callable[[Sequence[Any]], Any]:
+    """Return a function of tensors that runs operations of PyTorch."""
+
+    def call(xs: Sequence[Any]) -> Any:
+        program, structure = bridged.of_tensors(xs)
+        return _filled(structure, composed.apply(program, xs))
+
+    return call
+
+
+class _SeveralResultsError(Exception):
+    """A program does not return a single tensor."""
+
+
+def _eager_kernel(bridged: Bridged) -> Callable[[Sequence[Any]], Any]:
+    """Return a function of tensors that runs the program as a kernel.
+
+    Outside of transformations, tensors become NumPy arrays at once, and jaxlib's dispatcher finds the program: a lookup
+    by the tensors' types would take as long as a small program. `Tensor.numpy` refuses tensors that are not on the CPU,
+    and those with other reasons to go to `kernel.apply`; its errors are slow, so the usual reasons are checked before.
+    """
+
+    def stage(avals: tuple[Any, ...]) -> ClosedJaxpr:
+        closed = bridged.stage(avals)
+        if not bridged.returns_tensor:
+            raise _SeveralResultsError
+        return kernel.checked(closed)
+
+    compiled = host_function(stage, bridged.name, torch._C._from_dlpack)
+    torch_func_level = torch._C._functorch.maybe_current_level
+
+    def call(xs: Sequence[Any]) -> Any:
+        if bridged.returns_tensor and forward_ad._current_level < 0 and torch_func_level() is None:
+            try:
+                arrays = [x.contiguous().numpy() for x in xs if not x.requires_grad]
+                if len(arrays) == len(xs):
+                    return compiled(arrays)[0]
+            except (AttributeError, RuntimeError, TypeError, _SeveralResultsError):
+                pass  # errors of the program itself are raised again below
+        program, structure = bridged.of_tensors(xs)
+        return _filled(structure, kernel.apply(program, xs))
+
+    return call
 
 
 class _Module(torch.nn.Module):

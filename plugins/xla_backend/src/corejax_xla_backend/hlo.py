@@ -18,6 +18,7 @@ from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.partitioned_calls import is_over_devices as is_over_devices
 from corejax_xla_backend._lowering.partitioned_calls import mesh_of as mesh_of
 from corejax_xla_backend._physical import physical_program
+from corejax_xla_backend._xla.on_host import host_function as host_function
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:

@@ -12,12 +12,14 @@ from corejax.extend import BackendError
 
 from ._absent import CompileOnlyDevice, Topology, is_absent
 from ._ahead import AheadProgram, compile_ahead
+from ._bare_dispatch import STORED, bare_dispatch, bare_fastpath_data
 from ._buffers import (
     LARGE,
     aligned_copy,
     block_until_ready,
     copy_to,
     device_of,
+    dlpack_of,
     is_committed,
     is_deleted,
     is_immutable,
@@ -95,6 +97,7 @@ __all__ = [
     "NO_CONTEXT",
     "PLAIN_FUSIONS",
     "SMALL",
+    "STORED",
     "UNKNOWN",
     "AheadProgram",
     "BackendError",
@@ -109,6 +112,8 @@ __all__ = [
     "Partitions",
     "Topology",
     "aligned_copy",
+    "bare_dispatch",
+    "bare_fastpath_data",
     "before_jax",
     "block_until_ready",
     "call_module",
@@ -130,6 +135,7 @@ __all__ = [
     "devices",
     "disconnect",
     "dispatch_context",
+    "dlpack_of",
     "element_type",
     "fast_dispatch",
     "forget_readers",

@@ -121,6 +121,15 @@ def put_on(
         raise
 
 
+if TYPE_CHECKING:
+
+    def dlpack_of(buffer: Buffer) -> Any:
+        """Return a buffer on the CPU as a capsule of DLPack that shares its memory, after waiting for it."""
+
+else:
+    dlpack_of = core.buffer_to_dlpack_managed_tensor
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether an XLA error says that memory ran out."""
     return str(error).startswith("RESOURCE_EXHAUSTED")
