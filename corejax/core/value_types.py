@@ -7,26 +7,21 @@ compile programs of arrays, expand variables into several.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copyreg
+import dataclasses
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
 from corejax import tree
-from corejax.base.provenance import Provenance
-from corejax.base.tables import Table
 from corejax.core.avals import Shape, ShapedArray, _intern
-
-__corejax_registers_for_caller__ = True
-
-value_types: Table[str, type[ValueType]] = Table("value type")  # for the parser of programs
 
 
 class ValueType(ShapedArray):
     """A type of values that are stored in several arrays; the base class of a plugin's types.
 
-    Values have the shape and dtype of the array that they stand for. Subclasses implement `parts`; defining a subclass
-    registers its name, by which programs in text form refer to it. As other types, instances are immutable, and equal
-    instances are identical.
+    Values have the shape and dtype of the array that they stand for. Subclasses implement `parts`. As other types,
+    instances are immutable, and equal instances are identical.
 
     Args:
         shape: the shape of the array that a value stands for.
@@ -40,9 +35,6 @@ class ValueType(ShapedArray):
     __slots__ = ("fields",)
 
     fields: Mapping[str, Any]
-
-    def __init_subclass__(cls) -> None:
-        value_types.register(cls.__name__, cls, provenance=Provenance.of_caller())
 
     def __new__(cls, shape: Shape, dtype: object, **fields: Any) -> Self:
         """Return the interned instance."""
@@ -89,13 +81,10 @@ class ValueType(ShapedArray):
         return self.str_short(short_dtypes=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (type(self), self.shape, self.dtype, dict(self.fields)))
+        return (copyreg.__newobj_ex__, (type(self), (self.shape, self.dtype), dict(self.fields)))
 
 
-def _restored(cls: type[ValueType], shape: Shape, dtype: object, fields: dict[str, Any]) -> ValueType:
-    return cls(shape, dtype, **fields)
-
-
+@dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Packed:
     """A concrete value of a value type: what `pack` returns outside of transformations.
 
@@ -104,11 +93,8 @@ class Packed:
         parts: the arrays that store it.
     """
 
-    __slots__ = ("__weakref__", "aval", "parts")
-
-    def __init__(self, aval: ValueType, parts: Sequence[Any]) -> None:
-        self.aval = aval
-        self.parts = tuple(parts)
+    aval: ValueType
+    parts: tuple[Any, ...]
 
     shape = property(lambda self: self.aval.shape, doc="The shape of the array that the value stands for.")
     ndim = property(lambda self: self.aval.ndim, doc="The number of axes of that array.")
@@ -127,19 +113,13 @@ class Packed:
 
     def copy(self) -> Self:
         """Return the same value in newly allocated memory."""
-        return type(self)(self.aval, [part.copy() for part in self.parts])
+        return type(self)(self.aval, tuple(part.copy() for part in self.parts))
 
     def __array__(self, dtype: object = None, copy: object = None) -> Any:
         raise TypeError(
             f"a value of type {self.aval!r} is not an array: use an operation of this type, or the arrays that store "
             "it (corejax.lax.unpack)"
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Packed, (self.aval, self.parts))
-
-    def __repr__(self) -> str:
-        return f"Packed({self.aval!r}, {', '.join(map(repr, self.parts))})"
 
 
 tree.mark_leaf_types(Packed)

@@ -15,7 +15,6 @@ from corejax.core.dims import max_dim as max_dim
 from corejax.core.dims import min_dim as min_dim
 from corejax.core.value_types import Packed as Packed
 from corejax.core.value_types import ValueType as ValueType
-from corejax.core.value_types import value_types as value_types
 from corejax.ir.values import refinement_reader as refinement_reader
 from corejax.rules import physical_rules as physical_rules
 from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct

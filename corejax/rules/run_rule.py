@@ -105,9 +105,8 @@ def fits(x: object, aval: ShapedArray) -> bool:
         actual = get_aval(x)
     except TypeError:
         return False
-    if actual is aval or not type(actual) is type(aval) is ShapedArray:
-        return actual is aval
-    return actual.shape == aval.shape and actual.dtype == aval.dtype
+    plain = type(actual) is type(aval) is ShapedArray
+    return actual is aval or (plain and actual.shape == aval.shape and actual.dtype == aval.dtype)
 
 
 def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: object) -> NoReturn:

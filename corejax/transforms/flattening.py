@@ -289,5 +289,5 @@ types_of[ShapeDtypeStruct] = shaped_abstractify
 def type_without_value(aval: ShapedArray) -> Any:
     """Convert an aval to a `ShapeDtypeStruct`; a value type, to a `Packed` of these."""
     if isinstance(aval, ValueType):
-        return Packed(aval, list(map(type_without_value, aval.parts())))
+        return Packed(aval, tuple(map(type_without_value, aval.parts())))
     return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=aval.explicit_sharding)

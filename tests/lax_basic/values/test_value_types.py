@@ -15,7 +15,7 @@ import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import Primitive, ShapedArray, jvp_rules, primitives
 from corejax.extend.programs import parse_jaxpr
-from corejax.extend.types import Packed, ValueType, value_types
+from corejax.extend.types import Packed, ValueType
 
 
 class Symmetric(ValueType):
@@ -191,11 +191,10 @@ def test_programs_are_printed_and_parsed() -> None:
     assert "; f:Symmetric[f32[3,3]]. let" in text
     assert str(parse_jaxpr(text)) == text
     unit = type("Quantity", (Symmetric,), {"__module__": __name__})((2, 2), "float32", unit="m")
-    try:
-        assert repr(unit) == "Quantity[float32[2,2], unit='m']" and unit.fields == {"unit": "m"}
-        assert unit.update(shape=(3, 3)).fields == {"unit": "m"} and unit is not Symmetric((2, 2), "float32")
-    finally:
-        del value_types["Quantity"]
+    assert repr(unit) == "Quantity[float32[2,2], unit='m']" and unit.fields == {"unit": "m"}
+    assert unit.update(shape=(3, 3)).fields == {"unit": "m"} and unit is not Symmetric((2, 2), "float32")
+    text = str(corejax.make_jaxpr(lambda s: s)(Packed(unit, (jnp.ones(3),))))
+    assert str(parse_jaxpr(text)) == text and "a:Quantity[f32[2,2], unit='m']" in text
 
 
 def test_values_are_copied_and_pickled() -> None:

@@ -142,7 +142,7 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
             is_sharded = isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding)
             return constrain(leaf, in_space(where, Space.Device), "device_put") if is_sharded else leaf
         if type(leaf) is Packed:
-            return Packed(leaf.aval, list(map(put, leaf.parts)))
+            return Packed(leaf.aval, tuple(map(put, leaf.parts)))
         if isinstance(where, Sharding):
             return put_at(leaf, where)
         return to_place(leaf, as_array(leaf), where)

@@ -118,7 +118,7 @@ def packed_values(avals: Iterable[ShapedArray], arrays: Iterable[Any]) -> list[A
     """Return values of these types from the arrays that store them, the inverse of `flat_values`."""
     each = iter(arrays)
     return [
-        Packed(aval, [next(each) for _ in aval.parts()]) if isinstance(aval, ValueType) else next(each)
+        Packed(aval, tuple(next(each) for _ in aval.parts())) if isinstance(aval, ValueType) else next(each)
         for aval in avals
     ]
 

@@ -21,7 +21,6 @@ from corejax.extend.types import (
     from_numbers,
     physical_aval,
     refinement_reader,
-    value_types,
 )
 from corejax_explain.program_text.scalars import INT, UNSIGNED, Scalar, scalar_from_text
 
@@ -198,6 +197,18 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
     return dtypes.LONG_NAMES.get(name)
 
 
+def value_type(name: str) -> type[ValueType] | None:
+    """Return the value type with this name, the latest one that was defined, or None; plugins are loaded if need be."""
+    for _ in range(2):
+        classes = [ValueType]
+        for cls in classes:
+            classes += cls.__subclasses__()
+        found = [cls for cls in classes[1:] if cls.__name__ == name]
+        if found or not plugin_access().load_primitives():
+            break
+    return found[-1] if found else None
+
+
 class ValueReader(Cursor):
     """The parser of constants and parameters."""
 
@@ -220,9 +231,7 @@ class ValueReader(Cursor):
         match = _VALUE_TYPE.match(self.text, self.pos)
         if match is None:
             return None
-        if match.group(1) not in value_types:
-            plugin_access().load_primitives()
-        cls = value_types.get(match.group(1))
+        cls = value_type(match.group(1))
         if cls is not None:
             self.pos = match.end()
         return cls
@@ -238,7 +247,7 @@ class ValueReader(Cursor):
                 parts.append(self.const(part))
                 self.at(",")
             self.need(")")
-            return Packed(aval, parts)
+            return Packed(aval, tuple(parts))
         try:
             if aval.dtype.names is not None:
                 return Array(from_numbers(self._const(physical_aval(aval)), aval.dtype), aval)
