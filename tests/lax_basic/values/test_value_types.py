@@ -251,3 +251,34 @@ def test_operations_on_arrays_refuse_values() -> None:
 def test_debug_nans_looks_into_values() -> None:
     with corejax.debug_nans(True), pytest.raises(FloatingPointError):
         symmetric(S / 0.0 * 0.0)
+
+
+class Measured(ValueType):
+    """Numbers with a unit, which is a field of the type."""
+
+    def parts(self) -> tuple[ShapedArray, ...]:
+        return (ShapedArray(self.shape, self.dtype),)
+
+
+def _measured(x: Any, unit: str) -> Any:
+    return lax.pack(Measured(x.shape, x.dtype, unit=unit), x)
+
+
+def _squared(x: Any) -> Any:
+    return _measured(lax.unpack(x)[0] ** 2, corejax.typeof(x).fields["unit"] * 2)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, corejax.jit, corejax.make_jaxpr])
+@pytest.mark.parametrize(
+    ("name", "fun"),
+    [
+        ("scan", lambda x: lax.scan(lambda c, _: (_squared(c), None), x, None, length=2)[0]),
+        ("fori_loop", lambda x: lax.fori_loop(0, 2, lambda _, c: _squared(c), x)),
+        ("while_loop", lambda x: lax.while_loop(lambda c: lax.unpack(c)[0][0] < 9, _squared, x)),
+        ("cond", lambda x: lax.cond(lax.unpack(x)[0][0] > 0, _squared, lambda c: c, x)),
+        ("switch", lambda x: lax.switch(lax.unpack(x)[0][0].astype(int), [_squared, lambda c: c], x)),
+    ],
+)
+def test_fields_stay_the_same_in_loops_and_branches(name: str, fun: Any, wrap: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}: (?s:.)*unit='mm?'\](?s:.)*unit='mm?'\]"):
+        wrap(fun)(_measured(jnp.array([2.0, 3.0]), "m"))

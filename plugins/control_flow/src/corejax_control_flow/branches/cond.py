@@ -40,7 +40,7 @@ from corejax_control_flow.programs.tracing import (
     trace_dependent,
     with_common_consts,
 )
-from corejax_control_flow.programs.weak_types import common_dtype, convert
+from corejax_control_flow.programs.weak_types import common_dtype, convert, same_class
 
 _ABSENT = object()
 R = TypeVar("R")
@@ -337,5 +337,6 @@ def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], tr
 
 def _leaf_difference(where: str, first: ShapedArray, second: ShapedArray) -> str:
     both = f"{shown(first)} and {shown(second)}"
-    advice = "" if first.shape != second.shape else f" (cast one of them: .astype('{first.dtype.name}'))"
+    castable = first.shape == second.shape and same_class(first, second)
+    advice = "" if not castable else f" (cast one of them: .astype('{first.dtype.name}'))"
     return f"{f'at {where}' if where else 'in type'}, {both}{advice}:"

@@ -25,7 +25,7 @@ from corejax.extend.types import conform, join_refinements
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree, whence_wide
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import Traced
-from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type
+from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type, same_class
 
 T = TypeVar("T")
 
@@ -128,6 +128,9 @@ def _check_types(
         types = f"{name} is {shown(a)} when taken and {shown(b)} when returned"
         if a.shape != b.shape:
             lines.append(f"  {types}: the shapes must be equal{_broadcast_advice(name, a, b)}")
+            continue
+        if not same_class(a, b):
+            lines.append(f"  {types}: the types must be equal")
             continue
         cast = f"return {name}.astype('{a.dtype.name}')"
         if (
