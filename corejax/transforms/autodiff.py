@@ -209,11 +209,11 @@ def _checked_one(what: str, aval: ShapedArray, x: object, names: Names, i: int, 
             f"got {x!r}"
         )
     try:
-        got = get_aval(x)
+        aval, got = aval.tangent_type(), get_aval(x)
     except TypeError as error:
         raise TypeError(f"{what} of {names()[i]}: {error}") from None
     fits = got.dtype == aval.dtype or (got.weak_type and dtypes.is_complex(got.dtype) <= dtypes.is_complex(aval.dtype))
-    if got.shape != aval.shape or not fits:
+    if not fits or got.update(dtype=aval.dtype, weak_type=False).refined(None) is not aval.refined(None):
         raise TypeError(
             f"{what} of {names()[i]} has type {got.str_short(short_dtypes=False)}, but the value has type "
             f"{aval.str_short(short_dtypes=False)}; shape and dtype must be the same"

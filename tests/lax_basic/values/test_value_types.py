@@ -282,3 +282,19 @@ def _squared(x: Any) -> Any:
 def test_fields_stay_the_same_in_loops_and_branches(name: str, fun: Any, wrap: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=rf"^{name}: (?s:.)*unit='mm?'\](?s:.)*unit='mm?'\]"):
         wrap(fun)(_measured(jnp.array([2.0, 3.0]), "m"))
+
+
+def test_tangents_have_the_fields_of_their_type() -> None:
+    x, other = _measured(jnp.ones(2), "m"), _measured(jnp.ones(2), "s")
+    with pytest.raises(TypeError, match=r"tangent of x has type .*unit='s'\], but the value has type .*unit='m'\]"):
+        corejax.jvp(lambda x: _squared(x), (x,), (other,))
+    with pytest.raises(TypeError, match=r"unit='m'\], but the value has type .*unit='mm'\]"):
+        corejax.vjp(_squared, x)[1](x)
+    forward = corejax.custom_jvp(_squared)
+    forward.defjvp(lambda primals, tangents: (_squared(*primals), tangents[0]))
+    with pytest.raises(TypeError, match=r"has type .*unit='m'\].*: it must be .*unit='mm'\]$"):
+        corejax.jvp(forward, (x,), (x,))
+    backward = corejax.custom_vjp(_squared)
+    backward.defvjp(lambda x: (_squared(x), None), lambda _, ct: (other,))
+    with pytest.raises(TypeError, match=r"has type .*unit='s'\].*: it must be .*unit='m'\]$"):
+        corejax.grad(lambda x: lax.unpack(backward(x))[0].sum())(x)

@@ -11,6 +11,7 @@ from corejax.extend import ShapedArray, as_array, dtypes, get_aval, leaf_names
 from corejax.extend import tree as pytrees
 from corejax.extend.transforms import as_tangent, float0, leaves_like, structural
 from corejax_control_flow.programs.messages import shown, typed_tree, typed_value
+from corejax_control_flow.programs.weak_types import same_but_weak_type, same_class
 
 
 class SymbolicZero:
@@ -146,9 +147,10 @@ def checked_linear(
             raise TypeError(f"{what} for {names()[i]}: {error}") from None
         expected = aval.dtype if dtypes.is_inexact(aval.dtype) else float0
         weaker = expected != float0 and got.weak_type and dtypes.is_complex(got.dtype) <= dtypes.is_complex(aval.dtype)
-        if got.shape != aval.shape or not (got.dtype == expected or weaker):
-            kind = shown(aval) if dtypes.is_inexact(aval.dtype) else "None or float0 zeros"
-            castable = dtypes.is_inexact(aval.dtype) and got.shape == aval.shape
+        unlike = not same_class(got, aval.tangent_type())
+        if unlike or got.shape != aval.shape or not (got.dtype == expected or weaker):
+            kind = shown(aval.tangent_type()) if dtypes.is_inexact(aval.dtype) else "None or float0 zeros"
+            castable = dtypes.is_inexact(aval.dtype) and got.shape == aval.shape and not unlike
             advice = f" (.astype('{aval.dtype.name}'))" if castable else ""
             raise TypeError(
                 f"{what} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it must be {kind}{advice}"
@@ -186,7 +188,7 @@ def check_primals(what: str, treedef: Any, avals: Sequence[ShapedArray], out_tre
             f"  rule:     {typed_tree(out_tree, got)}\n  function: {typed_tree(treedef, avals)}"
         )
     for i, (a, b) in enumerate(zip(got, avals, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype:
+        if not same_but_weak_type(a, b):
             name = leaf_names(treedef, "result")[i]
             raise TypeError(f"{what} returns {name} of type {shown(a)}, the function of type {shown(b)}")
 
