@@ -298,3 +298,14 @@ def test_tangents_have_the_fields_of_their_type() -> None:
     backward.defvjp(lambda x: (_squared(x), None), lambda _, ct: (other,))
     with pytest.raises(TypeError, match=r"has type .*unit='s'\].*: it must be .*unit='m'\]$"):
         corejax.grad(lambda x: lax.unpack(backward(x))[0].sum())(x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, corejax.jit])
+def test_a_batch_keeps_its_axis_for_collectives(wrap: Callable[..., Any]) -> None:
+    share_p = Primitive("tests.share", decomposition=lambda x: x / lax.psum(x, "i"))
+    jvp_rules.register(share_p, lambda primals, tangents: (share_p.bind(*primals), 4 * tangents[0]))
+    x = jnp.arange(1.0, 7.0).reshape(2, 3)
+    rows = corejax.vmap(corejax.vmap(share_p.bind, axis_name="i"), axis_name="k")
+    np.testing.assert_allclose(wrap(rows)(x), x / x.sum(1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(wrap(corejax.vmap(share_p.bind, axis_name="i"))(x), x / x.sum(0), rtol=1e-6)
+    np.testing.assert_array_equal(wrap(corejax.grad(lambda x: rows(x).sum()))(x), np.full((2, 3), 4.0))

@@ -17,6 +17,7 @@ from corejax.extend import (
     Derivation,
     Primitive,
     ShapedArray,
+    axis_of_rule,
     find_primitive,
     flat_decomposition,
     jvp_flat,
@@ -54,17 +55,17 @@ def _flat(primitive: Primitive, params: Params) -> Callable[..., list[Any]]:
 
 
 def _abstract_eval(
-    *avals: ShapedArray, primitive: str, params: Params, axis_size: int, dims: Dims
+    *avals: ShapedArray, primitive: str, params: Params, axis_size: int, dims: Dims, **axis: Any
 ) -> list[ShapedArray]:
     elements = tuple(map(mapped_aval, avals, dims))
     return [unmapped_aval(axis_size, 0, aval) for aval in _named(primitive).abstract(elements, dict(params))]
 
 
-def _decomposition(*vals: Any, primitive: str, params: Params, axis_size: int, dims: Dims) -> list[Any]:
+def _decomposition(*vals: Any, primitive: str, params: Params, axis_size: int, dims: Dims, **axis: Any) -> list[Any]:
     body = flat_decomposition(_named(primitive))
     if body is None:
         raise TypeError(f"batched: primitive {primitive!r} has no decomposition")
-    return _in_front(axis_size, *batch_flat(partial(body, **dict(params)), axis_size, vals, dims))
+    return _in_front(axis_size, *batch_flat(partial(body, **dict(params)), axis_size, vals, dims, **axis))
 
 
 batched_p = Primitive(
@@ -79,7 +80,14 @@ batched_p = Primitive(
 
 @jvp_rules.register(batched_p, symbolic_zeros=True)
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, primitive: str, params: Params, axis_size: int, dims: Dims
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    primitive: str,
+    params: Params,
+    axis_size: int,
+    dims: Dims,
+    **axis: Any,
 ) -> tuple[list[Any], list[Any]]:
     """Apply the primitive's JVP rule to each element."""
     nonzero = [i for i, t in enumerate(tangents) if t is not None]
@@ -94,7 +102,7 @@ def _jvp(
         return [*outs, *(t for t in outs_dot if t is not None)]
 
     vals = [*primals, *(tangents[i] for i in nonzero)]
-    found = _in_front(axis_size, *batch_flat(one, axis_size, vals, [*dims, *(dims[i] for i in nonzero)]))
+    found = _in_front(axis_size, *batch_flat(one, axis_size, vals, [*dims, *(dims[i] for i in nonzero)], **axis))
     rest = iter(found[len(has_tangent) :])
     return found[: len(has_tangent)], [next(rest) if t else None for t in has_tangent]
 
@@ -105,6 +113,8 @@ def _vmap(primitive: Primitive) -> Callable[..., Any] | None:
 
     def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> tuple[Any, Any]:
         of_batch = {"primitive": primitive.name, "params": tuple(params.items()), "axis_size": axis_size}
+        if (name := axis_of_rule().name) is not None:  # for collectives in the decomposition or the JVP rule
+            of_batch["axis_name"] = name
         outs = batched_p.bind(*vals, dims=tuple(dims), **of_batch)
         return (outs, [0] * len(outs)) if primitive.multiple_results else (outs[0], 0)
 
