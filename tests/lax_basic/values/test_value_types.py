@@ -309,3 +309,16 @@ def test_a_batch_keeps_its_axis_for_collectives(wrap: Callable[..., Any]) -> Non
     np.testing.assert_allclose(wrap(rows)(x), x / x.sum(1, keepdims=True), rtol=1e-6)
     np.testing.assert_allclose(wrap(corejax.vmap(share_p.bind, axis_name="i"))(x), x / x.sum(0), rtol=1e-6)
     np.testing.assert_array_equal(wrap(corejax.grad(lambda x: rows(x).sum()))(x), np.full((2, 3), 4.0))
+
+
+def test_two_primitives_of_one_name_keep_their_rules() -> None:
+    def scaled(factor: float) -> Primitive:
+        primitive = Primitive("tests.scaled", decomposition=lambda x: factor * x)
+        jvp_rules.register(primitive, lambda primals, tangents: (primitive.bind(*primals), 10 * factor * tangents[0]))
+        return primitive
+
+    x = jnp.ones(3)
+    for primitive, factor in [(first := scaled(2.0), 2), (scaled(3.0), 3), (first, 2)]:
+        batch = corejax.vmap(primitive.bind)
+        np.testing.assert_array_equal(corejax.jit(batch)(x), factor * x)
+        np.testing.assert_array_equal(corejax.grad(lambda x, f=batch: f(x).sum())(x), 10 * factor * x)

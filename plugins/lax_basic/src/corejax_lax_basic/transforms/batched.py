@@ -38,9 +38,9 @@ def _in_front(axis_size: int, outs: Sequence[Any], dims: Sequence[int | None]) -
     return [move_batch_axis(axis_size, d, 0, x) for x, d in zip(outs, dims, strict=True)]
 
 
-def _named(name: str) -> Primitive:
+def _named(name: str | Primitive) -> Primitive:
     """Return the primitive of a name; programs in text form have only the name."""
-    primitive = find_primitive(name)
+    primitive = name if isinstance(name, Primitive) else find_primitive(name)
     if primitive is None:
         raise TypeError(f"batched: there is no primitive {name!r}")
     return primitive
@@ -55,13 +55,15 @@ def _flat(primitive: Primitive, params: Params) -> Callable[..., list[Any]]:
 
 
 def _abstract_eval(
-    *avals: ShapedArray, primitive: str, params: Params, axis_size: int, dims: Dims, **axis: Any
+    *avals: ShapedArray, primitive: str | Primitive, params: Params, axis_size: int, dims: Dims, **axis: Any
 ) -> list[ShapedArray]:
     elements = tuple(map(mapped_aval, avals, dims))
     return [unmapped_aval(axis_size, 0, aval) for aval in _named(primitive).abstract(elements, dict(params))]
 
 
-def _decomposition(*vals: Any, primitive: str, params: Params, axis_size: int, dims: Dims, **axis: Any) -> list[Any]:
+def _decomposition(
+    *vals: Any, primitive: str | Primitive, params: Params, axis_size: int, dims: Dims, **axis: Any
+) -> list[Any]:
     body = flat_decomposition(_named(primitive))
     if body is None:
         raise TypeError(f"batched: primitive {primitive!r} has no decomposition")
@@ -83,7 +85,7 @@ def _jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     *,
-    primitive: str,
+    primitive: str | Primitive,
     params: Params,
     axis_size: int,
     dims: Dims,
@@ -112,7 +114,8 @@ def _vmap(primitive: Primitive) -> Callable[..., Any] | None:
         return None
 
     def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> tuple[Any, Any]:
-        of_batch = {"primitive": primitive.name, "params": tuple(params.items()), "axis_size": axis_size}
+        named = primitive.name if find_primitive(primitive.name) is primitive else primitive  # it was defined again
+        of_batch: dict[str, Any] = {"primitive": named, "params": tuple(params.items()), "axis_size": axis_size}
         if (name := axis_of_rule().name) is not None:  # for collectives in the decomposition or the JVP rule
             of_batch["axis_name"] = name
         outs = batched_p.bind(*vals, dims=tuple(dims), **of_batch)
