@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import corejax
 import corejax.lax as lax
 from corejax.cli import main
-from corejax.extend import Primitive, ShapedArray, defjvp, stage_closed, xla_translations
+from corejax.extend import Example, Primitive, ShapedArray, defjvp, stage_closed, xla_translations
 from corejax.extend.messages import NotLinearError
 from corejax_testing import verify
 from corejax_testing.checks.registry import rule_at_fault, rule_to_blame
@@ -178,3 +178,13 @@ def test_without_a_transpose_rule_reverse_mode_is_the_jvp_rules_fault() -> None:
         defjvp(square, lambda t, x: lax.mul(t, lax.mul(2.0, x)))
         assert (rule_to_blame(square, "transpose"), rule_to_blame(square, "vmap")) == ("jvp", "vmap")
         assert rule_to_blame(primitive, "transpose") == "transpose"
+
+
+def test_an_impl_unlike_the_decomposition_is_named_before_the_derivatives() -> None:
+    with toy("toy.mulsin", {}):
+        twice = Primitive("toy.twice", impl=lambda x: 3 * x, abstract_eval=same, decomposition=lambda x: lax.add(x, x))
+        defjvp(twice, lambda t, x: lax.add(t, t))
+        example = Example((ShapedArray((3,), np.float32),))
+        values, jvp = verify(twice, [example], checks=["values", "jvp"], quick=True)
+    assert values.failed and values.rule == "impl" and "against the decomposition" in values.message, values.report()
+    assert jvp.after == "values"

@@ -81,7 +81,9 @@ def compose(call: Call, chain: Sequence[Transformation], rng: np.random.Generato
         allowed = step_and_tolerance([x for x in every if is_inexact(x.dtype)], order=len(chain))[1]
     batches = outer.smooth and VMAP in inner and vmap_rules.is_written(call.primitive)
     rule = VMAP.rule if batches else outer.rule  # of one element, earlier checks differentiate
-    compare_each(got, wanted, "result", f" of {_named(chain)}", rule, allowed=allowed, scale=10 * call.example.tolerance)
+    compare_each(
+        got, wanted, "result", f" of {_named(chain)}", rule, allowed=allowed, scale=10 * call.example.tolerance
+    )
 
 
 def _named(chain: Sequence[Transformation]) -> str:
