@@ -108,7 +108,7 @@ def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
 
 
 def rule_to_blame(primitive: Primitive, rule: str | None) -> str | None:
-    """Return the kind of rule to look at: without a transpose rule, reverse mode transposes what the JVP rule computes."""
+    """Return the kind of rule to look at: without a transpose rule, reverse mode transposes the JVP rule."""
     mistaken = rule == "transpose" and not _is_written(primitive, "transpose") and _is_written(primitive, "jvp")
     return "jvp" if mistaken else rule
 
