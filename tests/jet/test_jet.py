@@ -172,3 +172,12 @@ def test_without_any_rule():
     opaque_p = Primitive("test.jet_opaque", impl=lambda x: x, abstract_eval=lambda x: x)
     with pytest.raises(MissingRuleError, match=r"test.jet_opaque.*jet rule"):
         jet(opaque_p.bind, (1.0,), ([1.0],))
+
+
+def test_a_jvp_rule_that_is_not_the_derivative_of_the_decomposition():
+    from corejax.extend import Primitive, jvp_rules
+
+    rounded_p = Primitive("test.jet_rounded", decomposition=jnp.round)
+    jvp_rules.register(rounded_p, lambda primals, tangents: (rounded_p.bind(*primals), 3 * tangents[0]))
+    out, series = jet(rounded_p.bind, (1.7,), ([1.0, 0.5],))
+    np.testing.assert_allclose([out, *series], [2.0, 3.0, 1.5])

@@ -14,12 +14,12 @@ from click.testing import CliRunner
 import corejax
 import corejax.lax as lax
 from corejax.cli import main
-from corejax.extend import ShapedArray, stage_closed, xla_translations
+from corejax.extend import Example, Primitive, ShapedArray, defjvp, stage_closed, xla_translations
 from corejax.extend.messages import NotLinearError
 from corejax_testing import verify
-from corejax_testing.checks.registry import rule_at_fault
+from corejax_testing.checks.registry import rule_at_fault, rule_to_blame
 from corejax_testing.report import print_report
-from tests.testing_kit.toys import EXAMPLES, RIGHT, mulsin_jvp, same, toy
+from tests.testing_kit.toys import EXAMPLES, RIGHT, mulsin_jvp, mulsin_vmap, same, toy
 
 
 def _raises(*args: Any, **params: Any) -> Any:
@@ -159,3 +159,32 @@ def test_right_rules_stay_right() -> None:
     with toy("toy.mulsin", RIGHT["toy.mulsin"]) as primitive:
         closed = stage_closed(lambda x, y: [primitive.bind(x, y)], [ShapedArray((3,), np.dtype(np.float32))] * 2)
     assert len(closed.eqns) == 1
+
+
+def _cut(axis_size: int, vals: Any, dims: Any) -> Any:
+    """The right batch, without derivative in the first operand."""
+    return mulsin_vmap(axis_size, [lax.stop_gradient(vals[0]), vals[1]], dims)
+
+
+def test_wrong_derivatives_of_a_batch_are_the_vmap_rules_fault() -> None:
+    with toy("toy.mulsin", {"vmap": _cut}) as primitive:
+        [result] = verify(primitive, EXAMPLES["toy.mulsin"][:1], checks=["pairs"], quick=True)
+    assert (result.failed, result.rule) == (True, "vmap"), result.report()
+
+
+def test_without_a_transpose_rule_reverse_mode_is_the_jvp_rules_fault() -> None:
+    with toy("toy.mulsin", {}) as primitive:
+        square = Primitive("toy.square", impl=np.square, abstract_eval=same)
+        defjvp(square, lambda t, x: lax.mul(t, lax.mul(2.0, x)))
+        assert (rule_to_blame(square, "transpose"), rule_to_blame(square, "vmap")) == ("jvp", "vmap")
+        assert rule_to_blame(primitive, "transpose") == "transpose"
+
+
+def test_an_impl_unlike_the_decomposition_is_named_before_the_derivatives() -> None:
+    with toy("toy.mulsin", {}):
+        twice = Primitive("toy.twice", impl=lambda x: 3 * x, abstract_eval=same, decomposition=lambda x: lax.add(x, x))
+        defjvp(twice, lambda t, x: lax.add(t, t))
+        example = Example((ShapedArray((3,), np.float32),))
+        values, jvp = verify(twice, [example], checks=["values", "jvp"], quick=True)
+    assert values.failed and values.rule == "impl" and "against the decomposition" in values.message, values.report()
+    assert jvp.after == "values"

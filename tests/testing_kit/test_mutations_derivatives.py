@@ -236,7 +236,18 @@ def test_cotangent_that_is_not_a_number_at_zero() -> None:
     )
     transpose_rules.register(scaled, lambda ct, t, x: [3.0 * ct * x / x, None])
     corejax.extend.defvectorized(scaled)
-    assert _failed(primitive, "points", examples).rule == "transpose"
+    assert _failed(primitive, "points", examples).rule == "jvp"  # toy.three has no transpose rule, but uses scaled's
+
+
+def _doubled_at_rank_3(primals: Any, tangents: Any) -> Any:
+    out, tangent = toys.mulsin_jvp(primals, tangents)
+    return out, lax.mul(tangent, 2.0 if len(primals[0].shape) == 3 else 1.0)
+
+
+def test_jvp_rule_wrong_at_a_rank_that_no_example_has() -> None:
+    with toys.toy("toy.mulsin", {"jvp": _doubled_at_rank_3}) as primitive:
+        [result] = verify(primitive, toys.EXAMPLES["toy.mulsin"], checks=["jvp"])
+    assert (result.failed, result.rule) == (True, "jvp")
 
 
 # -- what the checks do not complain of --------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ def calling(primitive: Primitive, param: str, primals: Any, series: Any, **param
 
 def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
     body = flat_decomposition(primitive)
-    if body is None:
+    if body is None or _has_its_own_derivative(primitive):
         return None
 
     def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
@@ -281,6 +281,11 @@ def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
         return (outs, out_series) if primitive.multiple_results else (outs[0], out_series[0])
 
     return rule
+
+
+def _has_its_own_derivative(primitive: Primitive) -> bool:
+    """Return whether the JVP rule may be another function than the derivative of the decomposition, on purpose."""
+    return jvp_rules.is_written(primitive) and "higher_order" not in primitive.tags
 
 
 def _from_jvp(primitive: Primitive) -> Callable[..., Any] | None:
@@ -362,5 +367,7 @@ def scaled(x: Any, factor: float) -> Any:
 
 
 jet_rules.derivations.append(Derivation("call", _from_call, needs="defcall"))
-jet_rules.derivations.append(Derivation("decomposition", _from_decomposition, needs="a decomposition"))
+jet_rules.derivations.append(
+    Derivation("decomposition", _from_decomposition, needs="a decomposition, and no JVP rule of its own")
+)
 jet_rules.derivations.append(Derivation("nested JVP", _from_jvp, needs="a JVP rule"))

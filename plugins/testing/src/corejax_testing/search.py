@@ -16,10 +16,10 @@ import numpy as np
 from corejax.extend import Example, MissingRuleError, Primitive, ShapedArray
 from corejax_testing.calls import Call, accepts
 from corejax_testing.checks import Check
-from corejax_testing.checks.registry import rule_at_fault
+from corejax_testing.checks.registry import rule_at_fault, rule_to_blame
 from corejax_testing.diagnosis import ADVICE
 from corejax_testing.outcomes import CheckFailure, NotApplicable
-from corejax_testing.variations import at_length, in_other_dtypes, in_other_orders, in_other_sizes, shapes_of
+from corejax_testing.variations import SHAPES, at_length, in_other_dtypes, in_other_orders, in_other_sizes, shapes_of
 
 _ATTEMPTS, _SECONDS = 60, 2.0  # limits for reducing one failure
 
@@ -80,8 +80,9 @@ def attempt(check: Check, call: Call, number: int, tally: Tally) -> Failure | No
         rule = rule_at_fault(cause, call.primitive) if cause is not None else None
         if rule is not None and rule != failure.rule:
             return Failure(call, str(failure), rule, ADVICE.get(rule, ""), CheckFailure)
-        hint = failure.hint or ADVICE.get(failure.rule or "", "")
-        return Failure(call, str(failure), failure.rule, hint, CheckFailure)
+        rule = rule_to_blame(call.primitive, failure.rule)
+        hint = failure.hint or ADVICE.get(rule or "", "")
+        return Failure(call, str(failure), rule, hint, CheckFailure)
     except MissingRuleError as error:
         if error.kind != "transpose" or error.primitive is call.primitive:
             raise
@@ -180,6 +181,11 @@ def _explore(
             last.append(failure)
             raise AssertionError(failure.message)
 
+    free = next(e for e in examples if e.operands and all(isinstance(x, ShapedArray) for x in e.operands))
+    with suppress(AssertionError):  # the highest rank, which hypothesis may not draw
+        run(replace(free, operands=tuple(x.update(shape=SHAPES[-1]) for x in free.operands)))
+    if last:
+        return last[-1]
     costly = check.limit > 0
     repeatable = _with_hypothesis(run, strategy, (4 if costly else 8) if quick else (10 if costly else 25))
     if not repeatable:

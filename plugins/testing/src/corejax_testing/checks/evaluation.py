@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from corejax.extend import ShapedArray, abstract_eval_rules, get_aval, impl_rules
-from corejax_testing.arrays import Array, compare, is_inexact, on_host
+from corejax.extend import ShapedArray, abstract_eval_rules, as_array, flat_decomposition, get_aval, impl_rules
+from corejax_testing.arrays import Array, compare, compare_each, is_inexact, on_host
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import at_fault, check, place_of
 from corejax_testing.diagnosis import diagnose
@@ -180,8 +180,11 @@ def _sources(call: Call) -> list[list[int]]:
 
 @check("values", "impl", dtypes=True, shapes=True, long=True)
 def check_values(call: Call, rng: np.random.Generator) -> None:
-    """Check that the results are those of the author's reference function."""
+    """Check that the results are those of the author's reference function, and of the decomposition."""
+    decomposed = _check_decomposition(call)
     if call.example.reference is None:
+        if decomposed:
+            return
         raise NotApplicable("the example has no reference function")
     try:
         with np.errstate(all="ignore"):
@@ -199,6 +202,21 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
         if right.dtype.kind == got.dtype.kind in "fc" and right.itemsize < got.itemsize:
             got = got.astype(right.dtype)  # NumPy computes functions of int8 in float16
         compare(got, right.astype(got.dtype), f"result {i}", "impl", scale=call.example.tolerance)
+
+
+def _check_decomposition(call: Call) -> bool:
+    """Compare a written impl with the decomposition; return whether there are both."""
+    body, impl = flat_decomposition(call.primitive), impl_rules.rule_of(call.primitive)
+    alone = call.example.within is None and not call.primitive.effects
+    if body is None or impl is None or impl.derived is not None or "by" in impl.flags or not alone:
+        return False
+    wanted = host(body(*map(as_array, call.values), **call.params))
+    try:
+        compare_each(host(call(*call.values)), wanted, "result", " of impl, against the decomposition,", "impl",
+                     scale=call.example.tolerance)  # fmt: skip
+    except CheckFailure as failure:
+        raise CheckFailure(str(failure), "impl", f"impl or the decomposition is wrong: {failure.hint}") from None
+    return True
 
 
 @check("pure", "impl", dtypes=True, shapes=True)

@@ -107,6 +107,12 @@ def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
     return ran[-1] if ran else None
 
 
+def rule_to_blame(primitive: Primitive, rule: str | None) -> str | None:
+    """Return the kind of rule to look at: without a transpose rule, reverse mode transposes the JVP rule."""
+    mistaken = rule == "transpose" and not _is_written(primitive, "transpose") and _is_written(primitive, "jvp")
+    return "jvp" if mistaken else rule
+
+
 def _is_written(primitive: Primitive, kind: str) -> bool:
     rule = registries[kind].rule_of(primitive)
     return rule is not None and rule.derived is None
