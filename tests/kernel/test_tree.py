@@ -539,6 +539,13 @@ def test_both_modules_offer_the_same():
     assert tree.map is tree.tree_map and tree.leaves is tree.tree_leaves
 
 
+def test_star_import_has_the_names_of_plugins():
+    names: dict[str, object] = {}
+    exec("from corejax.tree_util import *", names)
+    assert {"tree_map", "tree_transpose", "register_dataclass"} <= names.keys() <= {*dir(tree_util), "__builtins__"}
+    assert not {"map", "all", "leaves"} & names.keys()
+
+
 def test_every_name_of_jax_is_there(jtu):
     missing = {n for n in dir(jtu) if not n.startswith("_")} - set(dir(tree_util)) - {"default_registry"}
     assert not missing
