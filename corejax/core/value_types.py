@@ -81,7 +81,8 @@ class ValueType(ShapedArray):
         return self.str_short(short_dtypes=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (copyreg.__newobj_ex__, (type(self), (self.shape, self.dtype), dict(self.fields)))
+        new: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # not in typeshed
+        return (new, (type(self), (self.shape, self.dtype), dict(self.fields)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)

@@ -27,7 +27,10 @@ def application(name: str) -> tuple[list[ShapedArray], dict[str, Any]]:
     return list(call.avals), call.params
 
 
-@pytest.mark.parametrize("name", names_of("lax_basic"))
+WITHIN = {"pack", "rearranged", "unpack"}  # their examples are functions of arrays that apply them to values
+
+
+@pytest.mark.parametrize("name", sorted({*names_of("lax_basic")} - WITHIN))
 def test_number_of_operands(name: str) -> None:
     avals, params = application(name)
     count = len(avals)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import corejax
+from corejax.extend import tree
 
 
 class JaxRuntimeError(RuntimeError):
@@ -32,7 +33,7 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     one that returns a value; the result is as weak as the value only if both are.
     """
     outs = corejax.pure_callback(_reporting(callback), result_shape_dtypes, *args, **kwargs)
-    return corejax.tree.map(_as_weak_as, outs, result_shape_dtypes)
+    return tree.tree_map(_as_weak_as, outs, result_shape_dtypes)
 
 
 def _as_weak_as(x: Any, wanted: Any) -> Any:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import corejax
 from corejax.extend import tree
 from corejax.ref import Ref
 from corejax_as_jax import references
@@ -60,7 +59,5 @@ def _with_reference_leaves(function: Callable[..., Any], position: int | None) -
     return with_leaves
 
 
-tree_functions = {
-    name: _with_reference_leaves(getattr(corejax.tree, name), position) for name, position in _IS_LEAF.items()
-}
+tree_functions = {name: _with_reference_leaves(getattr(tree, name), position) for name, position in _IS_LEAF.items()}
 """The functions of `jax.tree` to which references are leaves, by name."""

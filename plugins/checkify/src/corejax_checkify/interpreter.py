@@ -48,6 +48,7 @@ from corejax.extend import (
 from corejax.extend.messages import capture_source
 from corejax.extend.programs import subjaxprs
 from corejax.extend.transforms import replayed_source
+from corejax.extend.types import ValueType
 from corejax_checkify.check_primitive import EFFECTS
 from corejax_checkify.failures import CheckedError, Failure, NaNError
 from corejax_checkify.state import ErrorType, State, Types, as_state, constant, typed, without_derivative
@@ -176,7 +177,7 @@ def any_nan(values: Iterable[Any]) -> Any:
     result = None
     for x in values:
         aval = get_aval(x)
-        if not dtypes.is_inexact(aval.dtype) or not aval.size:
+        if isinstance(aval, ValueType) or not dtypes.is_inexact(aval.dtype) or not aval.size:
             continue
         here = lax.ne(x, x)
         here = lax.reduce_or(here, tuple(range(aval.ndim))) if aval.ndim else here

@@ -25,7 +25,7 @@ from corejax_lax_basic.values.rearranged import rearranged_p
 
 def add(x: Any, y: Any) -> Any:
     """Return the sum of two values of one type; of a value type, which is its own tangent type, by the parts."""
-    if isinstance(x.aval, ValueType):
+    if isinstance(getattr(x, "aval", None), ValueType):
         return pack_p.bind(*map(add, unpack_p.bind(x), unpack_p.bind(y)), type=x.aval)
     return add_p.bind(x, y)
 

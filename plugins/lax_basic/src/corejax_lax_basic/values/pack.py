@@ -63,6 +63,8 @@ def _pack_type(*avals: ShapedArray, type: ValueType) -> ValueType:
     if not isinstance(type, ValueType):
         raise TypeError(f"pack: type has to be a value type (a subclass of ValueType), got {type!r}")
     expected = type.parts()
+    if len(avals) != len(expected):
+        raise TypeError(f"pack takes {len(expected)} operands for {type!r}, got {len(avals)}")
     if [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in expected]:
         wanted, got = (", ".join(a.str_short(short_dtypes=False) for a in each) for each in (expected, avals))
         raise TypeError(f"pack: {type!r} is stored in ({wanted}), got ({got})")
@@ -70,9 +72,10 @@ def _pack_type(*avals: ShapedArray, type: ValueType) -> ValueType:
 
 
 def _unpack_types(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
-    if len(avals) != 1 or not isinstance(avals[0], ValueType):
-        got = ", ".join(aval.str_short(short_dtypes=False) for aval in avals)
-        raise TypeError(f"unpack: expected one value of a value type, got {got}")
+    if len(avals) != 1:
+        raise TypeError(f"unpack takes 1 operand, got {len(avals)}")
+    if not isinstance(avals[0], ValueType):
+        raise TypeError(f"unpack: expected a value of a value type, got {avals[0].str_short(short_dtypes=False)}")
     return avals[0].parts()
 
 
