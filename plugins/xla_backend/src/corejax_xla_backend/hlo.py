@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,18 @@ from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.partitioned_calls import is_over_devices as is_over_devices
 from corejax_xla_backend._lowering.partitioned_calls import mesh_of as mesh_of
 from corejax_xla_backend._physical import physical_program
-from corejax_xla_backend._xla.on_host import host_function as host_function
+
+if TYPE_CHECKING:
+    from corejax_xla_backend._xla.on_host import host_function as host_function
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Return `host_function`; the interpreter's own process, which loads no plugins, does without its module."""
+        if name != "host_function":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from corejax_xla_backend._xla.on_host import host_function
+
+        return host_function
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
