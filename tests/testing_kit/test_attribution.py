@@ -174,7 +174,7 @@ def test_wrong_derivatives_of_a_batch_are_the_vmap_rules_fault() -> None:
 
 def test_without_a_transpose_rule_reverse_mode_is_the_jvp_rules_fault() -> None:
     with toy("toy.mulsin", {}) as primitive:
-        square = Primitive("toy.square", impl=np.square, abstract_eval=same)
+        square = Primitive("toy.squared_elsewhere", impl=np.square, abstract_eval=same)
         defjvp(square, lambda t, x: lax.mul(t, lax.mul(2.0, x)))
         assert (rule_to_blame(square, "transpose"), rule_to_blame(square, "vmap")) == ("jvp", "vmap")
         assert rule_to_blame(primitive, "transpose") == "transpose"
@@ -182,7 +182,9 @@ def test_without_a_transpose_rule_reverse_mode_is_the_jvp_rules_fault() -> None:
 
 def test_an_impl_unlike_the_decomposition_is_named_before_the_derivatives() -> None:
     with toy("toy.mulsin", {}):
-        twice = Primitive("toy.twice", impl=lambda x: 3 * x, abstract_eval=same, decomposition=lambda x: lax.add(x, x))
+        twice = Primitive(
+            "toy.twice_of_three", impl=lambda x: 3 * x, abstract_eval=same, decomposition=lambda x: lax.add(x, x)
+        )
         defjvp(twice, lambda t, x: lax.add(t, t))
         example = Example((ShapedArray((3,), np.float32),))
         values, jvp = verify(twice, [example], checks=["values", "jvp"], quick=True)

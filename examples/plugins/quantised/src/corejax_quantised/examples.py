@@ -14,7 +14,7 @@ Bind = Callable[..., Any]
 
 # Quantisation rounds, and counts as the identity for derivatives: finite differences would be those of rounding.
 _STRAIGHT = "its derivatives are the straight-through estimator's, and not the function's"
-_SKIP = dict.fromkeys(("jvp", "second_order", "pairs", "triples", "points"), _STRAIGHT)
+_SKIP: dict[str, str] = dict.fromkeys(("jvp", "second_order", "pairs", "triples", "points"), _STRAIGHT)
 _SKIP["extremes"] = "127 times a 127th of the largest finite number may round to infinity"
 _ONE_STEP = 4.0  # in float16, compiled code rounds some numbers to the neighbouring int8 number
 
