@@ -89,7 +89,7 @@ def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, An
         FloatingPointError: a result has a NaN or an infinity, and no running function may discard it. The error names
             the primitive and the user's line; for a compiled program those of the equation that makes the NaN.
     """
-    for out in outs:
+    for out in [part for x in outs for part in (x.parts if type(x) is Packed else (x,))]:
         kind = _invalid_kind(out)
         if kind is None:
             continue
@@ -121,6 +121,8 @@ def _arrays_in(value: Any) -> Iterator[Any]:
         if isinstance(leaf, Tracer):
             for part in ("primal", "tangent", "val"):
                 yield from _arrays_in(getattr(leaf, part, None))
+        elif type(leaf) is Packed:
+            yield from leaf.parts
         elif isinstance(leaf, Array | np.ndarray | np.generic):
             yield leaf
 

@@ -227,7 +227,7 @@ class ValueReader(Cursor):
         return TypeText(cls(array.shape, array.dtype, **fields), "", start)
 
     def _value_type(self) -> type[ValueType] | None:
-        """Step over the name of a value type and its bracket, and return the class; None if there is none."""
+        """Step over the name of a value type and its bracket, and return the class, or None for other types."""
         match = _VALUE_TYPE.match(self.text, self.pos)
         if match is None:
             return None
