@@ -11,6 +11,8 @@ import pytest
 import corejax
 import corejax.numpy as cjnp
 from corejax import P, lax
+from corejax.extend import ShapedArray
+from corejax.extend.types import ValueType
 from corejax.sharding import AxisType
 from tests.recorded import Recorded
 
@@ -499,3 +501,27 @@ def test_types_of_arguments_say_specs_that_are_left_out() -> None:
             np.testing.assert_allclose(h(x), want, rtol=1e-4, atol=1e-5)
         with pytest.raises(TypeError, match=r"in_specs may be left out only if all axes are of type Explicit.*'k'"):
             corejax.shard_map(lambda x: x, mesh=corejax.make_mesh((8,), ("k",)), out_specs=P("k"))(X)
+
+
+class _Pair(ValueType):
+    """Two arrays of one shape, which are sharded alike."""
+
+    def parts(self) -> tuple[ShapedArray, ...]:
+        return (ShapedArray(self.shape, self.dtype),) * 2
+
+
+def test_values_of_value_types_are_sharded_as_their_parts() -> None:
+    x = cjnp.arange(8.0).reshape(4, 2)
+    pair = lax.pack(_Pair(x.shape, x.dtype), x, 2 * x)
+
+    def body(pair: Any) -> Any:
+        one, two = lax.unpack(pair)
+        return lax.pack(pair.aval, two, one + lax.axis_index("x").astype(one.dtype)), (two - one).sum(axis=1)
+
+    for wrap in (lambda f: f, corejax.jit):
+        mapped = corejax.shard_map(body, mesh=mesh(corejax), in_specs=P("x"), out_specs=P("x"))
+        out, sums = wrap(mapped)(pair)
+        one, two = lax.unpack(out)
+        np.testing.assert_array_equal(one, 2 * x)
+        np.testing.assert_array_equal(two, x + np.arange(4)[:, None])
+        np.testing.assert_array_equal(sums, x.sum(axis=1))
