@@ -38,6 +38,7 @@ from corejax.extend.devices import CompileOptions
 from corejax.extend.messages import CorejaxError
 from corejax.extend.transforms import batch_flat
 from corejax.extend.types import Packed, ValueType, numbers_of, physical_aval, physical_rules
+from corejax_xla_backend._lowering.types import flat_avals
 
 
 class NoPhysicalRuleError(CorejaxError, NotImplementedError):
@@ -107,11 +108,6 @@ def _primitive(name: str) -> Primitive:
 def flat_values(values: Iterable[Any]) -> list[Any]:
     """Return values with the arrays that store a packed value in its place."""
     return [part for x in values for part in (x.parts if type(x) is Packed else (x,))]
-
-
-def flat_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
-    """Return types with the types of its parts in the place of a value type."""
-    return [part for aval in avals for part in (aval.parts() if isinstance(aval, ValueType) else (aval,))]
 
 
 def packed_values(avals: Iterable[ShapedArray], arrays: Iterable[Any]) -> list[Any]:

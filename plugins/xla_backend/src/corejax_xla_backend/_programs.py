@@ -42,8 +42,8 @@ from corejax.extend.speed import Layer, evaluation, set_layer
 from corejax.extend.types import Packed
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import is_observed, report
+from corejax_xla_backend._lowering.types import flat_avals
 from corejax_xla_backend._physical import (
-    flat_avals,
     flat_options,
     flat_program,
     flat_values,
