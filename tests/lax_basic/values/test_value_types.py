@@ -146,6 +146,36 @@ def test_branches_and_loops_of_batches(wrap: Callable[..., Any]) -> None:
     close(gradient.parts[0][:, 1], [6, 2, 6])
 
 
+class Turned(ValueType):
+    """Matrices stored in transposed form: parts whose axes stand elsewhere."""
+
+    def parts(self) -> tuple[ShapedArray, ...]:
+        return (ShapedArray(self.shape[::-1], self.dtype),)
+
+    def part_axes(self, axis: int) -> tuple[int, ...]:
+        return (len(self.shape) - 1 - axis,)
+
+
+def turned(x: Any) -> Any:
+    return lax.pack(Turned(x.shape, x.dtype), x.T)
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+@pytest.mark.parametrize("length", [0, 3])
+def test_parts_with_axes_elsewhere(wrap: Callable[..., Any], length: int) -> None:
+    xs = _matrix(length, 2, 4)
+    of = lambda t: lax.unpack(t)[0].T
+    total = lambda ts: lax.scan(lambda c, t: (c + jnp.sin(of(t)).sum(), turned(2 * of(t))), 0.0, ts)
+    total_of_arrays = lambda xs: lax.scan(lambda c, x: (c + jnp.sin(x).sum(), 2 * x), 0.0, xs)
+    (end, doubled), (expected, twice) = wrap(total)(turned(xs)), total_of_arrays(xs)
+    close(end, expected)
+    close(of(doubled), twice)
+    close(of(wrap(corejax.grad(lambda ts: total(ts)[0]))(turned(xs))), jnp.cos(xs))
+    if length:
+        moved = wrap(corejax.vmap(lambda t: turned(3 * of(t)), in_axes=1, out_axes=2))(turned(xs))
+        close(of(moved), jnp.moveaxis(3 * xs, 1, 2))
+
+
 # -- tangents of another type ------------------------------------------------------------------------------------------
 
 
