@@ -78,7 +78,7 @@ class _Suspects(dict[int, tuple[Array, FloatingPointError]]):
 _state = _State()
 
 
-def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], outs: Sequence[Array]) -> None:
+def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> None:
     """Check the results of an operation, if a setting turns the check on.
 
     A NaN is an error only if it is in the result of the function that user code called; the library may compute and
