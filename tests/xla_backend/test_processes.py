@@ -197,6 +197,11 @@ def deep(x, after=lambda: None):
     after()
     return x
 
+def without_end(x):
+    while True:
+        x = x + 1
+        entered.set()
+
 def repeated(fun, *args):
     started = threading.Event()
     def loop():
@@ -222,12 +227,38 @@ AT_EXIT = {
     "calling": "repeated(double, X)",
     "waiting": "repeated(lambda: np.asarray(square(M)))",
     "tracing": "in_thread(lambda: corejax.jit(hold)(X)); entered.wait()",
+    "tracing without end": "in_thread(lambda: corejax.jit(without_end)(X)); entered.wait()",
     "computing": "square(square(jnp.ones((1200, 1200))))",
     "hooks": "import atexit; atexit.register(lambda: double(X)); repeated(double, X)",
     "hooks that compile": "import atexit; atexit.register(lambda: np.testing.assert_array_equal(double(X), 2 * X))",
 }
 
 
+SLOW_IMPORT = """
+import atexit, time
+
+class Slow:
+    ended = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "jaxlib._jax":
+            entered.set()
+            time.sleep(0.5)
+            self.ended = True
+
+entered, slow = threading.Event(), Slow()
+sys.meta_path.insert(0, slow)
+atexit.register(lambda: print(slow.ended))
+threading.Thread(target=lambda: corejax.jit(lambda x: x * 2)(X), daemon=True).start()
+entered.wait()
+"""
+
+
 @needs_fork
 def test_processes_end_in_peace() -> None:
     run_each(THREADS, {case: f"{code}\nprint('end')" for case, code in AT_EXIT.items()}, "end\n")
+
+
+def test_the_exit_waits_for_the_first_import_of_jaxlib_in_a_thread() -> None:
+    """The import's C++ calls Python back, where Python must not end the thread."""
+    assert run(SLOW_IMPORT) == "True\n"

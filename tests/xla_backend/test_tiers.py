@@ -132,30 +132,6 @@ for i in range(20):
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.0\n" * 20, "")
 
 
-def test_a_process_that_ends_waits_for_the_first_import_of_jaxlib() -> None:
-    """Its C++ runs code when it is imported, where Python must not end the thread."""
-    program = """
-import atexit, sys, time
-
-class Slow:
-    ended = False
-
-    def find_spec(self, name, path=None, target=None):
-        if name == "jaxlib._jax":
-            time.sleep(0.5)
-            self.ended = True
-
-slow = Slow()
-sys.meta_path.insert(0, slow)
-atexit.register(lambda: print(slow.ended))
-
-import corejax
-print(float(corejax.jit(corejax.lax.sin, tier="auto")(0.0)), slow.ended)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "0.0 False\nTrue\n", "")
-
-
 def test_setting_switches_it_on_for_a_whole_program(gate: threading.Event) -> None:
     runs: list[Any] = []
     with pytest.MonkeyPatch.context() as patch, corejax.config.override(jit_tier="auto"):

@@ -52,7 +52,7 @@ def inside() -> Iterator[None]:
 
 
 def watch_exit() -> None:
-    """Register the waiting at exit, before `atexit` functions registered so far; call it again for each new client."""
+    """Register the waiting at exit before the `atexit` functions registered so far; call it for each new client too."""
     atexit.unregister(_before_exit)
     atexit.register(_before_exit)
 
@@ -68,3 +68,6 @@ def _before_exit() -> None:
     while busy and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(_GRACE)
+
+
+watch_exit()  # a daemon thread may be the first to import jaxlib

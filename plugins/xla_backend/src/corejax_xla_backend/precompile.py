@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from corejax.extend import fun_name
 from corejax.extend.messages import api_boundary
-from corejax_xla_backend._exit import inside, watch_exit
+from corejax_xla_backend._exit import inside
 
 
 class _Pool(NamedTuple):
@@ -49,7 +49,6 @@ def precompile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
     if pool is None:
         compile_now()
     else:
-        watch_exit()  # a thread of the pool may be the first to import jaxlib
         pool.compilations.append(pool.threads.submit(_run, compile_now))
 
 

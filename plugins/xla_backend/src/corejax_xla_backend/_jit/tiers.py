@@ -12,7 +12,7 @@ from typing import Any
 from corejax.extend import Array, ClosedJaxpr, backends, config
 from corejax.extend.devices import bound_device
 from corejax.extend.types import device_buffer
-from corejax_xla_backend._exit import inside, watch_exit
+from corejax_xla_backend._exit import inside
 from corejax_xla_backend._programs import interpret, interpret_unless
 from corejax_xla_backend._several_devices import meshes_of
 
@@ -35,7 +35,6 @@ def _in_background(action: Callable[[], None]) -> threading.Thread:
         with _one_at_a_time, inside(), suppress(BaseException):
             action()
 
-    watch_exit()  # the thread may be the first to import jaxlib
     # A daemon thread, so that a process that ends does not wait for programs that it will not run (see `_exit`).
     thread = threading.Thread(target=work, name="corejax-compile", daemon=True)
     thread.start()
