@@ -144,19 +144,22 @@ class Table(dict[K, V], Generic[K, V]):
             DuplicateRegistrationError: the key has an entry; the message names both provenances.
         """
         entry = Entry(value, provenance or Provenance.of(value), override, _thread.owner, next(_serial))
-        with _lock:
-            before = self._entries.get(key, ())
-            after = _with(before, entry)
+        after = None
+        try:
+            with _lock:
+                before = self._entries.get(key, ())
+                after = _with(before, entry)
+                if after is not None:
+                    self._write(key, before, after)
             if after is not None:
-                self._write(key, before, after)
+                self.follow(key)
+        except BaseException:  # `changed` refuses the entry, or an interrupt
+            if after is not None:
+                self._put(key, before)
+                self.follow(key)
+            raise
         if after is None:
             raise DuplicateRegistrationError(self._refusal(key, before[-1], entry))
-        try:
-            self.follow(key)
-        except BaseException:  # `changed` refuses the entry
-            self._put(key, before)
-            self.follow(key)
-            raise
 
     def remove(self, key: K) -> None:
         """Remove the entry in force; the entry that it replaced, if any, is in force again.

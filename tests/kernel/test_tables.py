@@ -17,7 +17,7 @@ import corejax
 from corejax import plugins
 from corejax.base import tables
 from corejax.base.provenance import Provenance
-from corejax.base.tables import Owner, Table, drop
+from corejax.base.tables import Entries, Owner, Table, drop
 from corejax.core.structural import structural
 from corejax.errors import DuplicateRegistrationError
 from corejax.extend import JaxprEqn, Primitive, primitives
@@ -303,7 +303,7 @@ SECOND = {
     "recompute rule": "extend.programs.recompute_rules[extend.primitives['acme.p']] = lambda policy, eqn: None",
     "recompute rule by the helper": "extend.defcall(extend.primitives['acme.p'], 'call_jaxpr', rules=['recompute'])",
     "param type": "extend.programs.register_param_type(type('Mode', (), {}))",
-    "pytree node": "corejax.tree_util.register_static(acme_plugin.Marked)",
+    "pytree node": "corejax.tree_util.register_pytree_node(acme_plugin.Marked, lambda m: ((), None), lambda *_: None)",
     "derivation": "extend.vmap_rules.derivations.append(extend.Derivation('acme', lambda p: p))",
     "impl rule": "extend.impl_rules.register(extend.primitives['acme.p'], lambda x: -x)",
 }
@@ -427,3 +427,20 @@ def test_a_rule_by_a_derivation_goes_with_it_and_comes_back() -> None:
         assert vmap_rules.find(p) is None and vmap_rules.rule_of(p) is None
     finally:
         del primitives[p.name]
+
+
+def test_an_interrupted_registration_can_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that was written and is not in force yet would be taken for a registered one."""
+    table: Table[str, int] = Table("interrupted entries")
+
+    def interrupted(key: str, entries: Entries) -> None:
+        monkeypatch.undo()
+        table._put(key, entries)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(table, "_put", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        table.register("a", 1)
+    assert not table.entries("a")
+    table.register("a", 1)
+    assert table["a"] == 1
