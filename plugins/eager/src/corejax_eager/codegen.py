@@ -42,8 +42,8 @@ _CHECKED = """\
     out = {call}
     {given}if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
         out = as_promised({eqn}.primitive, out, {type})
-    elif out.base is not None or getrefcount(out) > LOCAL_REFCOUNT:
-        out = in_own_memory(out, [{operands}], getrefcount(out) <= LOCAL_REFCOUNT)
+    elif not (sole := getrefcount(out) <= LOCAL_REFCOUNT) or out.base is not None:
+        out = in_own_memory(out, [{operands}], sole)
     out.setflags(False)
     {name} = out"""
 
