@@ -158,9 +158,8 @@ def is_compiled_equation(eqn: JaxprEqn) -> bool:
 
 
 def run_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """Evaluate an equation on NumPy arrays; a large one goes through the engine, which may compile it."""
-    is_large = any(v.aval.size >= SIZE for v in (*eqn.invars, *eqn.outvars)) or is_compiled_equation(eqn)
-    if eqn.primitive.multiple_results or not is_large:
+    """Evaluate an equation on NumPy arrays; one that is to be compiled goes through the engine."""
+    if eqn.primitive.multiple_results or not is_compiled_equation(eqn):
         return evaluation.evaluate_equation(eqn, operands)
     arrays = [evaluation.boxed(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
     return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var
+from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, tree
 from corejax.extend.devices import aligned_empty
 from corejax.extend.speed import LARGE, evaluation
 from corejax_eager import large
@@ -35,6 +35,7 @@ class Ufunc(NamedTuple):
 
 
 operations = Cache()
+_ONE = tree.structure(0)
 
 
 def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Array] | None:
@@ -77,7 +78,7 @@ def _entry(
         return ufunc or runs
     operands, out = [Var(a) for a in avals], Var(aval)
     program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
-    return generate_on_arrays(program, (), [aval], None) or False
+    return generate_on_arrays(program, (), [aval], _ONE) or False
 
 
 def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
