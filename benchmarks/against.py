@@ -2,7 +2,9 @@
 
 The rows are the cases of `cases/`, matched by name, without those whose time is that of compiled code. Each checkout
 runs its own rows in a process of its own, with the environment `.venv` of the checkout. Both processes run on one
-processor, in turn for each round, and the CPU time of the best round counts: other load hardly changes the ratios.
+processor, in turn for each round. The table has the CPU time of the best round of each, and the median of the ratios of
+the rounds: the processor's speed varies with other load, but not within a round. Both processes are started several
+times, because the layout of memory differs from process to process.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import contextlib
 import gc
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -23,6 +26,7 @@ from typing import Any
 HERE = pathlib.Path(__file__).resolve()
 COMPILED = ("compiled ", "first call of ")
 BATCH = 1e-3  # seconds
+STARTS = 3
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -89,7 +93,8 @@ class Side:
     def __init__(self, checkout: pathlib.Path, devices: int, budget: float) -> None:
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
         variables = {"COREJAX_NUM_CPU_DEVICES": str(devices), "XLA_FLAGS": flags, "COREJAX_COMPILATION_CACHE_DIR": ""}
-        variables["PYTHONPATH"] = str(checkout / "benchmarks")
+        # With one seed, sets and dicts of both have the same layout.
+        variables |= {"PYTHONPATH": str(checkout / "benchmarks"), "PYTHONHASHSEED": "0"}
         command = [checkout / ".venv/bin/python", "-P", HERE, "--serve", str(devices), "--budget", str(budget)]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=os.environ | variables)
@@ -114,7 +119,7 @@ class Side:
             return float(line)
         except ValueError:
             self.faults[name] = line.strip()
-            return float("inf")
+            return math.inf
 
 
 @contextlib.contextmanager
@@ -131,24 +136,25 @@ def sides(checkouts: list[pathlib.Path], devices: int, budget: float) -> Iterato
 
 def measure(
     checkouts: list[pathlib.Path], devices: int, words: list[str], rounds: int, budget: float
-) -> list[tuple[float, float, str]]:
-    """Return the times of the rows that both checkouts have, and print what only one has."""
-    times = []
-    with sides(checkouts, devices, budget) as (base, now):
-        wanted = [name for name in now.names if not words or any(word in name for word in words)]
-        both = [name for name in wanted if name in base.names]
-        if not words:
-            for name in sorted({*now.names} ^ {*base.names}):
-                print(f"only {'now' if name in now.names else 'in the base'}: {name}")
-        for number, name in enumerate(both, 1):
-            print(f"\r\033[K{number}/{len(both)} {name}", end="", file=sys.stderr, flush=True)
-            found = [(base.time(name), now.time(name)) for _ in range(rounds)]
-            faults = [side.faults[name] for side in (base, now) if name in side.faults]
-            if faults:
-                print(f"does not run: {name}: {faults[0]}")
-            else:
-                times.append((min(a for a, _ in found), min(b for _, b in found), name))
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+) -> dict[str, list[tuple[float, float]]]:
+    """Return the times of the rounds of each row that both checkouts have, and print which rows are left out.
+
+    The rounds are spread over `STARTS` processes of each checkout.
+    """
+    times: dict[str, list[tuple[float, float]]] = {}
+    for start in range(STARTS):
+        with sides(checkouts, devices, budget) as (base, now):
+            both = [n for n in now.names if n in base.names and (not words or any(word in n for word in words))]
+            for number, name in enumerate(both, 1):
+                print(f"\r\033[K{start + 1}/{STARTS} {number}/{len(both)} {name}", end="", file=sys.stderr, flush=True)
+                found = [(base.time(name), now.time(name)) for _ in range(math.ceil(rounds / STARTS))]
+                times[name] = times.get(name, []) + found
+    print("\r\033[K", end="", file=sys.stderr, flush=True)
+    for name in sorted({*now.names} ^ {*base.names}) if not words else ():
+        print(f"only {'now' if name in now.names else 'in the base'}: {name}")
+    for name, fault in (base.faults | now.faults).items():
+        print(f"does not run: {name}: {fault}")
+        del times[name]
     return times
 
 
@@ -163,7 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="two checkouts against each other")
     parser.add_argument("base", nargs="?", type=pathlib.Path, help="the other checkout, with an environment .venv")
     parser.add_argument("words", nargs="*", help="only rows whose name contains one of these")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of each row (default 20)")
+    parser.add_argument("--rounds", type=int, default=21, help="rounds of each row (default 21)")
     parser.add_argument("--budget", type=float, default=0.005, help="seconds of a round (default 0.005)")
     parser.add_argument("--devices", type=int, default=1, help="rows of how many devices: 1 (default) or 8")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)  # in the process of a checkout
@@ -178,10 +184,12 @@ def main() -> None:
     times = measure(checkouts, options.devices, options.words, options.rounds, options.budget)
     if not times:
         parser.error("no row has such a name")
+    ratios = {name: statistics.median(now / base for base, now in found) for name, found in times.items()}
     print(f"{'base':>9}  {'now':>9}  ratio")
-    for before, after, name in sorted(times, key=lambda row: row[1] / row[0]):
-        print(f"{_amount(before):>9}  {_amount(after):>9}  {after / before:5.3f}  {name}")
-    print(f"median of {len(times)} rows: {statistics.median(after / before for before, after, _ in times):.3f}")
+    for name in sorted(ratios, key=lambda name: ratios[name]):
+        base, now = (min(column) for column in zip(*times[name], strict=True))
+        print(f"{_amount(base):>9}  {_amount(now):>9}  {ratios[name]:5.3f}  {name}")
+    print(f"median of {len(ratios)} rows: {statistics.median(ratios.values()):.3f}")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
         aval: type of its result.
     """
     # A key must not keep functions and other objects alive. An operation without operands may not be pure.
-    if not avals or not all(map(is_word, params.values())):
+    if not avals or not all(map(is_word, params.values())) or any(type(a) is not ShapedArray for a in (*avals, aval)):
         return None
     key = (primitive, *avals, *params.items(), *map(type, params.values()))
     entry = operations.get(key, 0)
