@@ -20,7 +20,8 @@ from corejax.core.avals import Shape, ShapedArray, _intern
 class ValueType(ShapedArray):
     """A type of values that are stored in several arrays; the base class of a plugin's types.
 
-    Values have the shape and dtype of the array that they stand for. Subclasses implement `parts`. As other types,
+    Values have the shape and dtype of the array that they stand for. Subclasses implement `parts`, and `part_axes` if
+    parts store axes elsewhere; a batch of values is a value of the same class with one more axis. As other types,
     instances are immutable, and equal instances are identical.
 
     Args:
@@ -46,13 +47,6 @@ class ValueType(ShapedArray):
     def parts(self) -> tuple[ShapedArray, ...]:
         """Return the types of the arrays that store a value; implemented by subclasses."""
         raise NotImplementedError(f"{type(self).__name__}.parts: return the types of the arrays that store a value")
-
-    def part_axes(self, axis: int) -> tuple[int, ...]:
-        """Return, for each part, its axis that stores an axis of the value; by default the same in all parts.
-
-        `vmap` adds an axis to a value in this way, so that a batch of values is a value of the same class.
-        """
-        return (axis,) * len(self.parts())
 
     def tangent_type(self) -> ShapedArray:
         """Return the type of tangents and cotangents; by default the type itself.

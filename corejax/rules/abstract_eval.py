@@ -103,7 +103,7 @@ def _refuse_extended(primitive: Primitive, avals: Avals) -> None:
     extended = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
     if extended is None or primitive.decomposition is not None or primitive in physical_rules:
         return
-    if primitive.tags.isdisjoint(("structural", "higher_order")):
+    if primitive.tags.isdisjoint(("structural", "higher_order", "value_types")):
         raise dtypes.no_numbers(extended, f"primitive {primitive.name!r}")
 
 

@@ -19,7 +19,6 @@ from corejax.extend.types import (
     Refinement,
     ValueType,
     from_numbers,
-    physical_aval,
     refinement_reader,
 )
 from corejax_explain.program_text.scalars import INT, UNSIGNED, Scalar, scalar_from_text
@@ -250,7 +249,7 @@ class ValueReader(Cursor):
             return Packed(aval, tuple(parts))
         try:
             if aval.dtype.names is not None:
-                return Array(from_numbers(self._const(physical_aval(aval)), aval.dtype), aval)
+                return Array(from_numbers(self._const(*aval.parts()), aval.dtype), aval)
             return Array(self._const(aval), aval)
         except JaxprSyntaxError:
             raise

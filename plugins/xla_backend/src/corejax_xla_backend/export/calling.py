@@ -29,15 +29,18 @@ from corejax.extend import (
 from corejax.extend.messages import NotDifferentiableError, not_of_rule
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import structural, tangent_aval
-from corejax.extend.types import physical_rules
 
 call_exported_p = Primitive(
-    "call_exported", multiple_results=True, doc="Call an exported function (`corejax.export`). Params: exported."
+    "call_exported",
+    multiple_results=True,
+    tags=("value_types",),
+    doc="Call an exported function (`corejax.export`). Params: exported.",
 )
 effectful_call_exported_p = Primitive(
     "effectful_call_exported",
     multiple_results=True,
     effects=("exported",),
+    tags=("value_types",),
     doc="Call an exported function with effects. Params: exported.",
 )
 
@@ -96,11 +99,6 @@ def _abstract_eval(*avals: ShapedArray, exported: Any) -> Sequence[ShapedArray]:
                 "function for these shapes and dtypes"
             )
     return exported.out_avals  # type: ignore[no-any-return]  # an Exported
-
-
-def _physical(avals: Sequence[ShapedArray], *numbers: Any, exported: Any) -> list[Any]:
-    """Call the program with random keys as arrays of their words, as the artifact's module takes and returns them."""
-    return list(_primitive(exported).bind(*numbers, exported=exported.physical()))
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------
@@ -186,7 +184,6 @@ def _impl(*arrays: Any, primitive: Primitive, exported: Any) -> Any:
 
 for _p in (call_exported_p, effectful_call_exported_p):
     abstract_eval_rules.register(_p, _abstract_eval)
-    physical_rules.register(_p, _physical)
     jvp_rules.register(_p, _jvp, symbolic_zeros=True)
     impl_rules.register(_p, functools.partial(_impl, primitive=_p), device=True)
     vmap_rules.register(_p, by="loop")
