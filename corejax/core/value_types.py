@@ -48,6 +48,14 @@ class ValueType(ShapedArray):
         """Return the types of the arrays that store a value; implemented by subclasses."""
         raise NotImplementedError(f"{type(self).__name__}.parts: return the types of the arrays that store a value")
 
+    @staticmethod
+    def named(name: str) -> type[ValueType] | None:
+        """Return the value type with this name, the latest one that was defined, or None."""
+        classes = [ValueType]
+        for cls in classes:
+            classes += cls.__subclasses__()
+        return next((cls for cls in classes[:0:-1] if cls.__name__ == name), None)
+
     def tangent_type(self) -> ShapedArray:
         """Return the type of tangents and cotangents; by default the type itself.
 

@@ -198,14 +198,8 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
 
 def value_type(name: str) -> type[ValueType] | None:
     """Return the value type with this name, the latest one that was defined, or None; plugins are loaded if need be."""
-    for _ in range(2):
-        classes = [ValueType]
-        for cls in classes:
-            classes += cls.__subclasses__()
-        found = [cls for cls in classes[1:] if cls.__name__ == name]
-        if found or not plugin_access().load_primitives():
-            break
-    return found[-1] if found else None
+    found = ValueType.named(name)
+    return ValueType.named(name) if found is None and plugin_access().load_primitives() else found
 
 
 class ValueReader(Cursor):

@@ -281,7 +281,10 @@ def _awaited(result: Any) -> Any:
     """Return a result with its first array as `_Awaited`, so that dispatchers wait for it."""
     leaves, structure = tree.tree_flatten(result)
     if leaves:
-        leaves[0] = _Awaited(leaves[0]._buf, leaves[0].aval)
+        first = leaves[0]
+        [part, *parts] = first.parts if type(first) is Packed else (first,)
+        awaited = _Awaited(part._buf, part.aval)
+        leaves[0] = Packed(first.aval, (awaited, *parts)) if type(first) is Packed else awaited
     return tree.tree_unflatten(structure, leaves)
 
 

@@ -29,6 +29,7 @@ from corejax.extend import (
 from corejax.extend.messages import NotDifferentiableError, not_of_rule
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import structural, tangent_aval
+from corejax.extend.types import ValueType
 
 call_exported_p = Primitive(
     "call_exported",
@@ -92,7 +93,8 @@ def is_differentiable(aval: ShapedArray) -> bool:
 
 def _abstract_eval(*avals: ShapedArray, exported: Any) -> Sequence[ShapedArray]:
     for i, (wanted, given) in enumerate(zip(exported.in_avals, avals, strict=True)):
-        if wanted.shape != given.shape or wanted.dtype != given.dtype:
+        is_value = isinstance(wanted, ValueType) or isinstance(given, ValueType)
+        if given is not wanted if is_value else (given.shape, given.dtype) != (wanted.shape, wanted.dtype):
             raise ValueError(
                 f"call of the exported function {exported.fun_name}: it takes {wanted.str_short()} as argument "
                 f"{ArgumentNames(exported)()[i]}, got {given.str_short()}; convert the argument, or export the "

@@ -130,7 +130,7 @@ def _exported(
     disabled_checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     checks.check_effects(name, closed)
-    flat = flat_program(closed)
+    flat = flat_program(constrained(closed, layout))
     used = {x for eqn in flat.jaxpr.eqns for x in eqn.invars if type(x) is Var} | set(flat.jaxpr.outvars)
     kept = tuple(v in used for v in flat.jaxpr.invars)
     allowed = [target for check in disabled_checks if (target := check.is_custom_call()) is not None]
@@ -140,8 +140,7 @@ def _exported(
             f"export of {name}: symbolic sizes cannot be partitioned over {layout.count} devices; export the function "
             "for integer sizes, or for one device"
         )
-    program = constrained(flat, layout)
-    modules = {platform: _module(name, program, kept, platform, allowed, layout) for platform in platforms}
+    modules = {platform: _module(name, flat, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:
         pullback, vjp_in_tree, vjp_out_tree = _pullback(name, closed)
