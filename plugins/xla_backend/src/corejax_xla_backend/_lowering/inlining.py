@@ -23,6 +23,7 @@ from corejax.extend import (
 )
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
+from corejax.extend.types import physical_rules
 from corejax_xla_backend._lowering.function import Function
 from corejax_xla_backend._lowering.partitioned_calls import partition_equation, should_partition
 from corejax_xla_backend._lowering.regions import TOKEN, Region
@@ -32,6 +33,7 @@ from corejax_xla_backend._lowering.types import (
     KNOWN_NAN,
     OWN,
     KnownValue,
+    PackedValue,
     Value,
     flat_values,
     packed_values,
@@ -94,9 +96,9 @@ class Inlining(Function):
 
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
-            rule = rule_of_parts(eqn) or rules.get(primitive)
-            if rule is None:
-                rule = rules[primitive] = _translation(eqn, platform)
+            if primitive not in rules:
+                rules[primitive] = None if primitive in physical_rules else _translation(eqn, platform)
+            rule = rules[primitive]
             source = eqn.source_info
             place = (primitive, id(source[0]), source[1:]) if source is not None else primitive
             mark_and_scope = marks.get(place)
@@ -106,6 +108,8 @@ class Inlining(Function):
             self.source = source
             invars = eqn.invars
             operands = [env[v] if type(v) is Var else read(v) for v in invars]
+            if rule is None or PackedValue in map(type, operands):
+                rule = rule_of_parts(eqn) or _translation(eqn, platform)
             opaque, line, constant = module.opaque, len(self.lines), len(self._constants)
             try:
                 out = rule(self, [v.aval for v in invars], operands, **eqn.params)
