@@ -41,7 +41,7 @@ class ValueType(ShapedArray):
         """Return the interned instance."""
         new = _intern(cls, shape, dtype, False, None, tuple(sorted(fields.items())))
         if not hasattr(new, "fields"):
-            object.__setattr__(new, "fields", MappingProxyType(fields))
+            object.__setattr__(new, "fields", MappingProxyType(dict(sorted(fields.items()))))
         return new  # type: ignore[return-value]  # of the class that was passed
 
     def parts(self) -> tuple[ShapedArray, ...]:

@@ -559,3 +559,19 @@ def test_shardings_of_values_are_those_of_their_parts() -> None:
     assert exported.nr_devices == mesh(corejax).size
     out = corejax.jit(exported.call)(corejax.device_put(batch, sharding))
     np.testing.assert_array_equal(out.parts[0], 2 * batch.parts[0])
+
+
+def test_gradients_of_values_that_all_devices_have() -> None:
+    s, x = symmetric(cjnp.arange(9.0).reshape(3, 3)), cjnp.arange(24.0).reshape(8, 3) / 10
+    product = lambda s, x: cjnp.sin(x @ dense(s))
+    want = corejax.grad(lambda s: product(s, x).sum())(s)
+    mapped = corejax.shard_map(product, mesh=mesh(corejax), in_specs=(P(), P("x")), out_specs=P("x"))
+    by_pmap = corejax.pmap(lambda s, x: product(s, x), in_axes=(None, 0))
+    for f, arg in ((mapped, x), (by_pmap, x.reshape(8, 1, 3))):
+        for wrap in (lambda g: g, corejax.jit):
+            got = wrap(corejax.grad(lambda s, f=f, arg=arg: f(s, arg).sum()))(s)
+            assert got.aval is want.aval
+            np.testing.assert_allclose(got.parts[0], want.parts[0], rtol=1e-5)
+    total = corejax.shard_map(lambda b: lax.psum(b, "x"), mesh=mesh(corejax), in_specs=P("x"), out_specs=P("x"))
+    batch = corejax.vmap(symmetric)(cjnp.ones((4, 2, 2)))
+    np.testing.assert_array_equal(total(batch).parts[0], 4 * batch.parts[0])

@@ -13,6 +13,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
+from corejax.experimental.jet import jet
 from corejax.extend import Primitive, ShapedArray, jvp_rules, primitives
 from corejax.extend.programs import parse_jaxpr
 from corejax.extend.types import Packed, ValueType
@@ -376,3 +377,30 @@ def test_keys_are_stored_as_words() -> None:
         again = wrap(lambda words: lax.pack(keys.aval, words))(words)
         assert again.dtype == keys.dtype
         np.testing.assert_array_equal(corejax.random.key_data(again), words)
+
+
+def test_types_as_arguments_of_what_only_traces() -> None:
+    s = symmetric(S)
+    of_type = corejax.eval_shape(lambda s: (symmetric(2 * dense(s)), dense(s)), s.aval)
+    assert of_type[0].aval is s.aval and of_type[1].shape == (3, 3)
+    f = corejax.jit(lambda s: (s, dense(s)))
+    for info in (f.eval_shape(s), f.lower(s).out_info, f.lower(s.aval).compile().out_info):
+        assert info[0].aval is s.aval and info[0].parts[0].shape == (6,)
+        assert info[1].shape == (3, 3)
+
+
+def test_fields_are_printed_in_one_order() -> None:
+    one, two = Measured((2,), "float32", unit="m", scale=3), Measured((2,), "float32", scale=3, unit="m")
+    assert one is two and str(one) == "Measured[float32[2], scale=3, unit='m']"
+
+
+def test_stop_gradient_and_jet() -> None:
+    s, x = symmetric(S), jnp.arange(3.0)
+    gradient = corejax.grad(lambda s: (dense(s) @ dense(lax.stop_gradient(s))).sum())(s)
+    close(gradient.parts[0], corejax.grad(lambda s: (dense(s) @ S).sum())(s).parts[0])
+    one, two = symmetric(matrix(3, 3, seed=1)), symmetric(matrix(3, 3, seed=2))
+    f = lambda s: jnp.sin(dense(s) @ x)
+    _, series = jet(f, (s,), ((one, two),))
+    _, want = jet(lambda m: jnp.sin(m @ x), (S,), ((dense(one), dense(two)),))
+    for got, term in zip(series, want, strict=True):
+        close(got, term)
