@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from corejax.extend import (
-    Array,
     Primitive,
     ShapedArray,
     as_array,
@@ -100,12 +99,12 @@ unpack_p = Primitive(
 def _pack_impl(*parts: Any, type: ShapedArray) -> Any:
     if isinstance(type, ValueType):
         return Packed(type, parts)
-    return Array(from_numbers(host_value(parts[0]), type.dtype), type)
+    return from_numbers(host_value(parts[0]), type.dtype)
 
 
 @impl_rules.register(unpack_p, device=True)
 def _unpack_impl(x: Any) -> list[Any]:
-    return list(x.parts) if isinstance(x, Packed) else [Array(numbers_of(host_value(x)), *x.aval.parts())]
+    return list(x.parts) if isinstance(x, Packed) else [numbers_of(host_value(x))]
 
 
 # -- derivatives: of types that are their own tangent types, which are linear in their parts ---------------------------
