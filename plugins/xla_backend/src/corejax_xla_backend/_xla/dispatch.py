@@ -59,11 +59,6 @@ def _plain_buffer(held: Any) -> Any:
     return held.buffer if type(held) is ElementBuffer else held
 
 
-def _wait(held: Any) -> None:
-    """Wait for an argument of a program with callbacks."""
-    wait(_plain_buffer(held))
-
-
 def _host_to_ready_buffer(value: Any) -> Any:
     """Return a computed buffer for a host value."""
     buffer = _host_to_buffer(value)
@@ -74,7 +69,7 @@ def _host_to_ready_buffer(value: Any) -> Any:
 def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
     """Return a registry for dispatchers, which wait for arguments before a call or do not."""
     if waits:
-        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, wait=_wait)
+        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, wait=wait)
     return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer)
 
 
@@ -228,6 +223,7 @@ def dispatcher(
                 miss, lambda ask: make(name, ask, calling_registry), lambda call: _fastpath(call, calling_registry)
             )
             own._clear_cache = functools.partial(_clear_both, this)
+            own.repeat = functools.partial(_repeat, this)
         return result, None
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -249,6 +245,13 @@ def dispatcher(
     dispatch = make(name, on_miss, dispatch_registry)
     this = weakref.ref(dispatch)  # a weak reference, because a dispatcher that held itself would not be freed
     return dispatch
+
+
+def _repeat(this: weakref.ref[Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a dispatcher; a signature that its second dispatcher knows is not looked up in the first one."""
+    own: Any = this()
+    result = own._calling.call_fast(args, kwargs)
+    return own(*args, **kwargs) if result is _jaxlib.ASK_AGAIN else result
 
 
 def _clear_both(this: weakref.ref[Any]) -> None:
