@@ -353,3 +353,40 @@ def test_two_primitives_of_one_name_keep_their_rules() -> None:
         batch = corejax.vmap(primitive.bind)
         np.testing.assert_array_equal(corejax.jit(batch)(x), factor * x)
         np.testing.assert_array_equal(corejax.grad(lambda x, f=batch: f(x).sum())(x), 10 * factor * x)
+
+
+def test_a_field_that_is_not_hashable_is_named() -> None:
+    with pytest.raises(TypeError, match=r"Columns: field 'unit' must be hashable \(not a list\): \['m'\]"):
+        Columns((3, 3), "float32", unit=["m"])
+    assert Columns((3, 3), "float32", unit=("m",)).fields["unit"] == ("m",)
+
+
+def test_values_have_no_truth_value() -> None:
+    with pytest.raises(TypeError, match=r"Symmetric\[float32\[3,3\]\] is not an array"):
+        bool(symmetric(S))
+    with pytest.raises(corejax.errors.TracerBoolConversionError):
+        corejax.jit(bool)(symmetric(S))
+
+
+class Antisymmetric(Symmetric):
+    """Another type with the shapes and dtypes of `Symmetric`."""
+
+
+def _antisymmetric(x: Any) -> Any:
+    return lax.pack(Antisymmetric(x.shape, x.dtype), *lax.unpack(symmetric(x)))
+
+
+def test_functions_with_custom_rules_compare_types() -> None:
+    converted, consts = corejax.closure_convert(dense, symmetric(S))
+    close(converted(symmetric(S), *consts), S)
+    with pytest.raises(TypeError, match=r"args\[0\] was Symmetric\[.*got Antisymmetric\["):
+        converted(_antisymmetric(S), *consts)
+
+    mapped = corejax.custom_batching.custom_vmap(symmetric)
+    mapped.def_vmap(lambda size, batched, x: (_antisymmetric(x), True))
+    with pytest.raises(TypeError, match=r"returns result of type Antisymmetric\[.*it must be Symmetric\["):
+        corejax.vmap(mapped)(jnp.stack([S, S]))
+
+    call = corejax.custom_derivatives.linear_call
+    with pytest.raises(TypeError, match="must return cotangents of the linear arguments"):
+        call(lambda _, s: dense(s), lambda _, ct: _antisymmetric(ct), (), symmetric(S))
