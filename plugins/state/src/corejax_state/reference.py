@@ -21,7 +21,7 @@ from corejax.extend.types import types_of
 from corejax_lax_basic import lax
 from corejax_state.indexing import At, add_to, read, written
 
-# The kind of a reference to the counter of a generator of random numbers, whose draws differ between elements.
+# The kind of a reference to the counter of a random generator: its draws must differ between elements.
 GENERATOR = "generator"
 
 
