@@ -34,11 +34,15 @@ class ValueType(ShapedArray):
     """
 
     __slots__ = ("fields",)
-
     fields: Mapping[str, Any]
 
     def __new__(cls, shape: Shape, dtype: object, **fields: Any) -> Self:
         """Return the interned instance."""
+        for name, value in fields.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise TypeError(f"{cls.__name__}: field {name!r} must be hashable (not a list): {value!r}") from None
         new = _intern(cls, shape, dtype, False, None, tuple(sorted(fields.items())))
         if not hasattr(new, "fields"):
             object.__setattr__(new, "fields", MappingProxyType(dict(sorted(fields.items()))))
@@ -102,11 +106,7 @@ class Packed:
     shape = property(lambda self: self.aval.shape, doc="The shape of the array that the value stands for.")
     ndim = property(lambda self: self.aval.ndim, doc="The number of axes of that array.")
     dtype = property(lambda self: self.aval.dtype, doc="The dtype of that array.")
-
-    @property
-    def _host(self) -> Self:
-        """The value itself, in the place of an array's host view: rules on the host get it whole."""
-        return self
+    _host = property(lambda self: self, doc="The value itself, for rules on the host: they receive it whole.")
 
     def _fetch(self) -> Self:
         return self
@@ -119,10 +119,10 @@ class Packed:
         return type(self)(self.aval, tuple(part.copy() for part in self.parts))
 
     def __array__(self, dtype: object = None, copy: object = None) -> Any:
-        raise TypeError(
-            f"a value of type {self.aval!r} is not an array: use an operation of this type, or the arrays that store "
-            "it (corejax.lax.unpack)"
-        )
+        raise TypeError(f"a value of type {self.aval!r} is not an array: use an operation of this type, "
+                        "or the arrays that store it (corejax.lax.unpack)")  # fmt: skip
+
+    __bool__ = __array__
 
 
 tree.mark_leaf_types(Packed)

@@ -404,3 +404,40 @@ def test_stop_gradient_and_jet() -> None:
     _, want = jet(lambda m: jnp.sin(m @ x), (S,), ((dense(one), dense(two)),))
     for got, term in zip(series, want, strict=True):
         close(got, term)
+
+
+def test_a_field_that_is_not_hashable_is_named() -> None:
+    with pytest.raises(TypeError, match=r"Columns: field 'unit' must be hashable \(not a list\): \['m'\]"):
+        Columns((3, 3), "float32", unit=["m"])
+    assert Columns((3, 3), "float32", unit=("m",)).fields["unit"] == ("m",)
+
+
+def test_values_have_no_truth_value() -> None:
+    with pytest.raises(TypeError, match=r"Symmetric\[float32\[3,3\]\] is not an array"):
+        bool(symmetric(S))
+    with pytest.raises(corejax.errors.TracerBoolConversionError):
+        corejax.jit(bool)(symmetric(S))
+
+
+class Antisymmetric(Symmetric):
+    """Another type with the shapes and dtypes of `Symmetric`."""
+
+
+def _antisymmetric(x: Any) -> Any:
+    return lax.pack(Antisymmetric(x.shape, x.dtype), *lax.unpack(symmetric(x)))
+
+
+def test_functions_with_custom_rules_compare_types() -> None:
+    converted, consts = corejax.closure_convert(dense, symmetric(S))
+    close(converted(symmetric(S), *consts), S)
+    with pytest.raises(TypeError, match=r"args\[0\] was Symmetric\[.*got Antisymmetric\["):
+        converted(_antisymmetric(S), *consts)
+
+    mapped = corejax.custom_batching.custom_vmap(symmetric)
+    mapped.def_vmap(lambda size, batched, x: (_antisymmetric(x), True))
+    with pytest.raises(TypeError, match=r"returns result of type Antisymmetric\[.*it must be Symmetric\["):
+        corejax.vmap(mapped)(jnp.stack([S, S]))
+
+    call = corejax.custom_derivatives.linear_call
+    with pytest.raises(TypeError, match="must return cotangents of the linear arguments"):
+        call(lambda _, s: dense(s), lambda _, ct: _antisymmetric(ct), (), symmetric(S))
