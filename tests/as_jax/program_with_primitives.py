@@ -51,6 +51,24 @@ assert jax.vmap(scale)(x[:, None]).shape == (4, 1) and jax.jvp(scale, (x,), (x,)
 assert jax.make_jaxpr(scale)(x).eqns[0].primitive is scale_p and scale_p.name == "scale"
 assert pickle.loads(pickle.dumps(scale_p)) is scale_p
 
+# -- jitted functions share their traces, and eager products have the last bits of compiled ones ----------------------
+traces = []
+
+
+def traced(x, y=None):
+    traces.append(x)
+    return x * 2
+
+
+assert [jax.jit(traced)(x).sum() for _ in range(3)] == [12.0] * 3 and len(traces) == 1
+assert jax.jit(traced, static_argnames="y")(x, y=1).sum() == jax.jit(traced)(x[:2]).sum() + 10 and len(traces) == 3
+assert jax.jit(traced, static_argnames=["y"])(x, y=1).sum() == 12.0 and len(traces) == 4
+rng = np.random.default_rng(0)
+for sizes in [(2, 2), (2,), (7, 3)]:
+    left = jnp.asarray(rng.standard_normal((5, sizes[0])).astype(np.float32))
+    right = jnp.asarray(rng.standard_normal(sizes).astype(np.float32))
+    assert ((left @ right) == jax.jit(jnp.matmul)(left, right)).all()
+
 # -- a lowering that calls Python on the host ------------------------------------------------------------------------
 asked_p = Primitive("asked")
 asked_p.def_impl(lambda x: scale_p.bind(x, factor=2.0))

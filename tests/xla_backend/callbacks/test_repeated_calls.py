@@ -65,6 +65,20 @@ def test_each_call_calls_back_once(way: str, slow_runs: list[str]) -> None:
     assert len(slow_runs) == 2
 
 
+def test_static_and_donated_arguments(slow_runs: list[str]) -> None:
+    log: list[Any] = []
+    f = jit(lambda x, n: (WAYS["io"](log, x), x * n)[1], static_argnums=1, donate_argnums=0)
+    for n in (2, 3):
+        for i in range(4):
+            x = X + i
+            np.testing.assert_array_equal(f(x, n), (X + i) * n)
+            assert x.is_deleted()
+    assert log == [(X + i).tolist() for i in range(4)] * 2
+    assert len(slow_runs) == 3  # the second program is taught at its first call
+    np.testing.assert_array_equal(f(X[:2] * 1, 2), X[:2] * 2)  # a signature that no dispatcher knows
+    assert len(log) == 9
+
+
 def test_compiled_ahead(slow_runs: list[str]) -> None:
     log: list[Any] = []
     compiled = jit(functools.partial(WAYS["io"], log)).lower(X).compile()

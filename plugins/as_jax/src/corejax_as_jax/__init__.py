@@ -45,6 +45,7 @@ def install() -> None:
     sys.meta_path.insert(0, JaxFinder())
     sys.modules.pop("jax", None)
     import_module("jax")
+    import_module("corejax_as_jax.products").compile_products()
 
 
 def _fill_slots() -> None:

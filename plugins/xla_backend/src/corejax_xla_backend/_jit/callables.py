@@ -73,6 +73,7 @@ class JittedCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self._dispatcher or self._miss
+        call = getattr(call, "repeat", call)  # shorter for programs with callbacks
         try:
             try:
                 if self._donated is None:

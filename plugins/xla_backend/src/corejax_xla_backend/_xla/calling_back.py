@@ -14,6 +14,7 @@ from typing import Any
 
 from corejax.extend import config, tree
 from corejax.extend.devices import RepeatableCall
+from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._callbacks import Failures, run_calling_back
 from corejax_xla_backend._lowering.host_callback import original_failure
@@ -136,11 +137,12 @@ def can_wait(executable: XlaExecutable) -> bool:
     return kind is _jaxlib.Executable or (kind is _jaxlib.PartitionedExecutable and len(program.out_avals) > 0)
 
 
-def wait(buffer: Any) -> None:
-    """Wait for a buffer that a program with callbacks will read.
+def wait(held: Any) -> None:
+    """Wait for an argument's buffer, or for the one behind a buffer of an extended dtype, such as keys.
 
     A program with pending arguments is queued and occupies one of XLA's threads, which computations of its callbacks
     may need.
     """
+    buffer = held.buffer if type(held) is ElementBuffer else held
     if type(buffer) is _jaxlib.Buffer and not buffer.is_deleted() and not buffer.is_ready():
         _jaxlib.block_until_ready((buffer,))

@@ -22,7 +22,7 @@ from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer, Packed
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._physical import flat_values
+from corejax_xla_backend._parts import stored_arrays
 from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 from corejax_xla_backend.settings import DIRECTIONS
@@ -59,11 +59,6 @@ def _plain_buffer(held: Any) -> Any:
     return held.buffer if type(held) is ElementBuffer else held
 
 
-def _wait(held: Any) -> None:
-    """Wait for an argument of a program with callbacks."""
-    wait(_plain_buffer(held))
-
-
 def _host_to_ready_buffer(value: Any) -> Any:
     """Return a computed buffer for a host value."""
     buffer = _host_to_buffer(value)
@@ -74,7 +69,7 @@ def _host_to_ready_buffer(value: Any) -> Any:
 def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
     """Return a registry for dispatchers, which wait for arguments before a call or do not."""
     if waits:
-        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, wait=_wait)
+        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, wait=wait)
     return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer)
 
 
@@ -228,6 +223,7 @@ def dispatcher(
                 miss, lambda ask: make(name, ask, calling_registry), lambda call: _fastpath(call, calling_registry)
             )
             own._clear_cache = functools.partial(_clear_both, this)
+            own.repeat = functools.partial(_repeat, this)
         return result, None
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -249,6 +245,13 @@ def dispatcher(
     dispatch = make(name, on_miss, dispatch_registry)
     this = weakref.ref(dispatch)  # a weak reference, because a dispatcher that held itself would not be freed
     return dispatch
+
+
+def _repeat(this: weakref.ref[Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a dispatcher; a signature that its second dispatcher knows is not looked up in the first one."""
+    own: Any = this()
+    result = own._calling.call_fast(args, kwargs)
+    return own(*args, **kwargs) if result is _jaxlib.ASK_AGAIN else result
 
 
 def _clear_both(this: weakref.ref[Any]) -> None:
@@ -281,7 +284,10 @@ def _awaited(result: Any) -> Any:
     """Return a result with its first array as `_Awaited`, so that dispatchers wait for it."""
     leaves, structure = tree.tree_flatten(result)
     if leaves:
-        leaves[0] = _Awaited(leaves[0]._buf, leaves[0].aval)
+        first = leaves[0]
+        [part, *parts] = first.parts if type(first) is Packed else (first,)
+        awaited = _Awaited(part._buf, part.aval)
+        leaves[0] = Packed(first.aval, (awaited, *parts)) if type(first) is Packed else awaited
     return tree.tree_unflatten(structure, leaves)
 
 
@@ -302,12 +308,12 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     # C++ cannot run another backend's executable, nor raise the error of a callback that a call does not wait for.
     if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
         return None
-    leaves = flat_values(tree.tree_leaves((call.args, call.kwargs)))
+    leaves = stored_arrays(tree.tree_leaves((call.args, call.kwargs)))
     learn_nodes((call.args, call.kwargs, call.result))
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
         return None  # a pytree that only Python can flatten, or another backend's buffer
-    consts = [*executable.consts, *(_plain_buffer(const._buf) for const in flat_values(call.consts))]
+    consts = [*executable.consts, *(_plain_buffer(const._buf) for const in stored_arrays(call.consts))]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
         return None
     if isinstance(executable.executable, _jaxlib.PartitionedExecutable):
