@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries test-library-suites bench-libraries sweep-bridges lint types format docs freeze bench bench-plugins scale manifests clean distclean
+.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries test-library-suites bench-libraries sweep-bridges lint types format docs freeze bench bench-against bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -124,6 +124,12 @@ freeze: $(VENV)/.stamp-test  ## Accept the surface of corejax.extend as it is no
 
 bench: $(VENV)/.stamp-test  ## Time corejax beside jax
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-against: $(VENV)/.stamp-test  ## Time this checkout against another commit, without compiled code (BASE=...)
+	@test -n "$(BASE)" || { echo "bench-against: name the commit, as in BASE=HEAD~1"; exit 1; }
+	@test -e build/base-$(BASE)/Makefile || git worktree add --force --quiet --detach build/base-$(BASE) $(BASE)
+	@$(MAKE) --no-print-directory -C build/base-$(BASE) .venv/.stamp-test
+	$(BIN)/python benchmarks/against.py build/base-$(BASE) $(ARGS)
 
 bench-plugins: $(VENV)/.stamp-test  ## Time what plugins cost: calls, loading, the command, verify
 	$(BIN)/python benchmarks/plugins.py $(ARGS)

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.examples.from_source import EXAMPLES, environment
 
 ROOT = Path(__file__).resolve().parents[1]
-CLI = [sys.executable, "-m", "corejax.cli"]
+CLI = [sys.executable, "-m", "corejax"]
 
 
 def plugin_names() -> list[str]:

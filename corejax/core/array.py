@@ -17,7 +17,6 @@ from corejax.core.avals import (
     get_aval,
     ndarray_aval,
     numbers_of,
-    physical_aval,
     python_scalar_aval,
 )
 from corejax.core.backend_calls import fetched_by, place_of, put_by
@@ -377,7 +376,7 @@ def _put(backend: Backend, array: Array, device: object = None) -> Any:
     host, aval = array._fetch(), array.aval
     optional_device = () if device is None else (device,)
     if aval.dtype.names is not None:
-        return ElementBuffer(put_by(backend, numbers_of(host), physical_aval(aval), *optional_device), aval.dtype)
+        return ElementBuffer(put_by(backend, numbers_of(host), aval.parts()[0], *optional_device), aval.dtype)
     return put_by(backend, host, aval, *optional_device)
 
 
@@ -398,7 +397,7 @@ def placed(array: Array, backend: Backend, device: Any = None) -> Array:
         return Array(_put(backend, array, device), aval)
     binds = type(backend).bound_to is not Backend.bound_to
     current = backend.bound_to(own) if binds else backend.device_of(own)
-    return array if current == device else Array(put_by(backend, own, physical_aval(array.aval), device), aval)
+    return array if current == device else Array(put_by(backend, own, array.aval.parts()[0], device), aval)
 
 
 _read_buffer = vars(Array)["_buf"].__get__

@@ -123,6 +123,20 @@ class ShapedArray:
         """Return the type of tangents and cotangents of values that have them: that of the value, strongly typed."""
         return self.strip_weak_type()
 
+    def parts(self) -> tuple[ShapedArray, ...]:
+        """Return the types of the arrays that store a value: by default the type itself.
+
+        Arrays of an extended dtype are stored as numbers: the element's axes follow the array's axes.
+        """
+        if self.dtype.names is None:
+            return (self,)
+        base, inner = dtypes.element_of(self.dtype)
+        return (ShapedArray(self.shape + inner, base),)
+
+    def part_axes(self, axis: int) -> tuple[int, ...]:
+        """Return, for each part, its axis that stores an axis of the value; by default the same in all parts."""
+        return (axis,) * len(self.parts())
+
     def strip_weak_type(self) -> ShapedArray:
         """Return the strongly typed aval of the same shape and dtype."""
         return self.update(weak_type=False) if self.weak_type else self
@@ -331,18 +345,6 @@ def typeof(x: object) -> ShapedArray:
         return read(x)
     except TypeError as error:
         raise TypeError(f"typeof: {error}") from None
-
-
-def physical_aval(aval: ShapedArray) -> ShapedArray:
-    """Return the type of the numbers that represent an array: the element's axes follow the array's axes.
-
-    Args:
-        aval: a type of an extended dtype; any other type is its own physical type.
-    """
-    if aval.dtype.names is None:
-        return aval
-    base, inner = dtypes.element_of(aval.dtype)
-    return ShapedArray(aval.shape + inner, base)
 
 
 def numbers_of(host: np.ndarray) -> np.ndarray:

@@ -20,7 +20,8 @@ from corejax.core.avals import Shape, ShapedArray, _intern
 class ValueType(ShapedArray):
     """A type of values that are stored in several arrays; the base class of a plugin's types.
 
-    Values have the shape and dtype of the array that they stand for. Subclasses implement `parts`. As other types,
+    Values have the shape and dtype of the array that they stand for. Subclasses implement `parts`, and `part_axes` if
+    parts store axes elsewhere; a batch of values is a value of the same class with one more axis. As other types,
     instances are immutable, and equal instances are identical.
 
     Args:
@@ -33,26 +34,31 @@ class ValueType(ShapedArray):
     """
 
     __slots__ = ("fields",)
-
     fields: Mapping[str, Any]
 
     def __new__(cls, shape: Shape, dtype: object, **fields: Any) -> Self:
         """Return the interned instance."""
+        for name, value in fields.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise TypeError(f"{cls.__name__}: field {name!r} must be hashable (not a list): {value!r}") from None
         new = _intern(cls, shape, dtype, False, None, tuple(sorted(fields.items())))
         if not hasattr(new, "fields"):
-            object.__setattr__(new, "fields", MappingProxyType(fields))
+            object.__setattr__(new, "fields", MappingProxyType(dict(sorted(fields.items()))))
         return new  # type: ignore[return-value]  # of the class that was passed
 
     def parts(self) -> tuple[ShapedArray, ...]:
         """Return the types of the arrays that store a value; implemented by subclasses."""
         raise NotImplementedError(f"{type(self).__name__}.parts: return the types of the arrays that store a value")
 
-    def part_axes(self, axis: int) -> tuple[int, ...]:
-        """Return, for each part, its axis that stores an axis of the value; by default the same in all parts.
-
-        `vmap` adds an axis to a value in this way, so that a batch of values is a value of the same class.
-        """
-        return (axis,) * len(self.parts())
+    @staticmethod
+    def named(name: str) -> type[ValueType] | None:
+        """Return the value type with this name, the latest one that was defined, or None."""
+        classes = [ValueType]
+        for cls in classes:
+            classes += cls.__subclasses__()
+        return next((cls for cls in classes[:0:-1] if cls.__name__ == name), None)
 
     def tangent_type(self) -> ShapedArray:
         """Return the type of tangents and cotangents; by default the type itself.
@@ -100,11 +106,7 @@ class Packed:
     shape = property(lambda self: self.aval.shape, doc="The shape of the array that the value stands for.")
     ndim = property(lambda self: self.aval.ndim, doc="The number of axes of that array.")
     dtype = property(lambda self: self.aval.dtype, doc="The dtype of that array.")
-
-    @property
-    def _host(self) -> Self:
-        """The value itself, in the place of an array's host view: rules on the host get it whole."""
-        return self
+    _host = property(lambda self: self, doc="The value itself, for rules on the host: they receive it whole.")
 
     def _fetch(self) -> Self:
         return self
@@ -117,10 +119,10 @@ class Packed:
         return type(self)(self.aval, tuple(part.copy() for part in self.parts))
 
     def __array__(self, dtype: object = None, copy: object = None) -> Any:
-        raise TypeError(
-            f"a value of type {self.aval!r} is not an array: use an operation of this type, or the arrays that store "
-            "it (corejax.lax.unpack)"
-        )
+        raise TypeError(f"a value of type {self.aval!r} is not an array: use an operation of this type, "
+                        "or the arrays that store it (corejax.lax.unpack)")  # fmt: skip
+
+    __bool__ = __array__
 
 
 tree.mark_leaf_types(Packed)

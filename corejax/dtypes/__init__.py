@@ -282,7 +282,7 @@ def extended_dtype(
     """Create an extended dtype: each element is stored as an array of numbers but is not a number, as a random key.
 
     Arrays of it are indexed, joined, batched and looped over like any others, and arithmetic on them raises. On the
-    host they are NumPy arrays of a structured dtype with one field; programs are compiled for `physical_aval`.
+    host they are NumPy arrays of a structured dtype with one field; programs are compiled for the parts of their types.
 
     Args:
         name: the printed name, such as `key<fry>`.

@@ -6,7 +6,6 @@ from corejax.core.avals import conform as conform
 from corejax.core.avals import from_numbers as from_numbers
 from corejax.core.avals import join_refinements as join_refinements
 from corejax.core.avals import numbers_of as numbers_of
-from corejax.core.avals import physical_aval as physical_aval
 from corejax.core.avals import types_of as types_of
 from corejax.core.avals import unsplit_sharding as unsplit_sharding
 from corejax.core.dims import SymbolicDim as SymbolicDim

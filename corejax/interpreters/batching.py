@@ -33,8 +33,6 @@ from corejax.rules.abstract_eval import promised
 from corejax.rules.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.settings.caches import clears_cache
 
-Result = tuple[Any, int | None, ShapedArray | None]  # value, batching dimension, type of one element
-
 
 class BatchTracer(Tracer):
     """A value with one more axis than its aval shows.
@@ -90,15 +88,6 @@ class BatchTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """Run the vmap rule one level down; if no operand is mapped, let the parent interpret the primitive."""
-        vals, dims, is_mapped = self.unzip(args)
-        if not is_mapped and not self.is_named_by(primitive, params):
-            return self.parent.process_primitive(primitive, args, params)
-        run_rule = self.replay_rule if self.replay and state.rule_axis is None else self.run_rule
-        results = run_rule(primitive, args, vals, dims, params)
-        return [x if dim is None else BatchTracer(self, x, dim, aval) for x, dim, aval in results]
-
-    def unzip(self, args: Operands) -> tuple[list[Any], list[Any], bool]:
-        """Return values, batching dimensions (or None), and whether any value is mapped."""
         vals, dims, is_mapped = [], [], False
         for x in args:
             if type(x) is BatchTracer and x._trace is self:
@@ -108,7 +97,10 @@ class BatchTrace(Trace):
             else:
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]  # dims may be None
-        return vals, dims, is_mapped
+        if not is_mapped and not self.is_named_by(primitive, params):
+            return self.parent.process_primitive(primitive, args, params)
+        run_rule = self.replay_rule if self.replay else self.run_rule
+        return run_rule(primitive, args, vals, dims, params)
 
     def is_named_by(self, primitive: Primitive, params: Params) -> bool:
         """Whether an application uses the mapped axis by its name, as collectives do."""
@@ -117,72 +109,76 @@ class BatchTrace(Trace):
 
     def run_rule(
         self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: Params
-    ) -> Sequence[Result]:
-        """Run the rule on what `unzip` returned, with the parent on top.
+    ) -> list[Any]:
+        """Run the rule on values and batching dimensions (or None), with the parent on top.
 
         Returns:
-            The results, their batching dimensions (or None), and the types of one element, checked against the types
-            that abstract evaluation infers from `args`.
+            The results, checked against the types of one element that abstract evaluation infers from `args`.
         """
         try:
             avals = tuple([x.aval for x in args])
         except AttributeError:  # convert NumPy arrays and numbers, so that operators in rules are corejax's
             vals = [as_array(x) for x in vals]
             avals = avals_of(args)
-        is_named = self.is_named_by(primitive, params)
-        collective = collective_rules.get(primitive) if is_named else None
-        if collective is not None:
-            rule: Any = functools.partial(collective, self.axis_name)
-        else:
-            rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         operands = (self.axis_size, vals, dims)
         if self.axis is None and state.rule_axis is None:
+            rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
             out, dim = run_rule(vmap_rules, primitive, rule, self.parent, operands, params, True)
         else:
-            if is_named and collective is None:
-                _refuse_loop(primitive, self.axis_name)
-            run = (vmap_rules, primitive, rule, self.parent, operands, params, True)
+            run = (vmap_rules, primitive, self._rule(primitive, params), self.parent, operands, params, True)
             out, dim = run_within((Changed(state, "rule_axis", self.axis),), run_rule, *run)
         types = None if params else primitive._memo.get(avals)
         if types is None:
             types = promised(primitive, avals, params)
         if not primitive.multiple_results:
-            return (self._checked(primitive, out, dim, None if types is None else types[0]),)
-        return [self._checked(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
+            return [self._boxed(primitive, out, dim, None if types is None else types[0])]
+        return [self._boxed(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
+
+    def _rule(self, primitive: Primitive, params: Params) -> RuleFn:
+        """Return the collective rule of an application that uses the mapped axis by its name, else the vmap rule."""
+        is_named = self.is_named_by(primitive, params)
+        collective = collective_rules.get(primitive) if is_named else None
+        if collective is not None:
+            return functools.partial(collective, self.axis_name)
+        rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
+        if is_named:
+            _refuse_loop(primitive, self.axis_name)
+        return rule
 
     def replay_rule(
         self, primitive: Primitive, args: Operands, vals: list[Any], dims: list[Any], params: Params
-    ) -> Sequence[Result]:
+    ) -> list[Any]:
         """Do as `run_rule`, but let the engine append the equations if it has recorded the rule for these types."""
         rule = vmap_rules.table.get(primitive)
         call = rule and self.replay(primitive, rule, self.parent, vals, (self.axis_size, *dims), params)
         if type(call) is list:
-            out, (dim, aval) = call
-            return ((out, dim, aval),)
-        results = self.run_rule(primitive, args, vals, dims, params)
+            val, (dim, aval) = call
+            return [val if dim is None else BatchTracer(self, val, dim, aval)]
+        outs = self.run_rule(primitive, args, vals, dims, params)
         if call is not None:
-            call.learn((results[0][0],), results[0][1:])
-        return results
+            val, dim = self.unbox(outs[0])
+            call.learn((val,), (dim, getattr(outs[0], "aval", None)))
+        return outs
 
-    def _checked(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Result:
-        """Check the element type of a result against `aval` (None if not known); return the result with its type."""
+    def _boxed(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:
+        """Check the element type of a result against `aval` (None if not known), and box the result if it is mapped."""
         if dim is None:
             if aval is not None and getattr(out, "aval", None) is not aval:
                 check_result(vmap_rules, primitive, out, aval, ", the same for every element")
-            return out, None, aval
+            return out
         try:  # the fast path, for batches with a cached element type
             full = out.aval
             if dim >= 0 and full.shape[dim] == self.axis_size and _elements[full, dim] is aval:
-                return out, dim, aval
+                return BatchTracer(self, out, dim, aval)
         except (AttributeError, IndexError, KeyError, TypeError):
             pass
         shape = getattr(out, "shape", ())
         if not isinstance(dim, int) or not 0 <= dim < len(shape) or shape[dim] != self.axis_size:
             refuse_batch(primitive, self.axis_size, out, dim)
-        element = mapped_aval(get_aval(out), dim)
-        if element is not aval and aval is not None:
-            check_result(vmap_rules, primitive, BatchTracer(self, out, dim), aval, f", batched along axis {dim}")
-        return out, dim, element
+        boxed = BatchTracer(self, out, dim)
+        if boxed.aval is not aval and aval is not None:
+            check_result(vmap_rules, primitive, boxed, aval, f", batched along axis {dim}")
+        return boxed
 
     def unbox(self, x: object) -> tuple[Any, int | None]:
         """Return the value behind a tracer of this trace and its batching dimension; None for other values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.core.avals import Dims, Operands, Params, get_aval
+from corejax.core.avals import Dims, Operands, Params, avals_of, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.structural import structural
 from corejax.interpreters.batching import mapped_aval
@@ -53,7 +53,7 @@ def defbroadcasting(*primitives: Primitive) -> None:
 
 def _accepts(primitive: Primitive, vals: Operands, params: Params) -> bool:
     """Whether a primitive accepts batched scalars (vectors) together with scalars that are not mapped."""
-    avals = tuple(get_aval(x) for x in vals)
+    avals = avals_of(vals)
     if {aval.ndim for aval in avals} != {0, 1}:
         return True
     try:

@@ -82,15 +82,6 @@ class JVPTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """Run the JVP rule one level down; if all tangents are zero, let the parent interpret the primitive."""
-        primals, tangents, has_tangent = self.unzip(args)
-        if not has_tangent:
-            return self.parent.process_primitive(primitive, args, params)
-        run_rule = self.replay_rule if self.replay else self.run_rule
-        outs, tangents_out = run_rule(primitive, primals, tangents, params)
-        return [x if t is None else JVPTracer(self, x, t) for x, t in zip(outs, tangents_out, strict=True)]
-
-    def unzip(self, args: Operands) -> tuple[list[Any], list[Any], bool]:
-        """Return primals, tangents (None for zero), and whether any tangent is nonzero."""
         primals, tangents, has_tangent = [], [], False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
@@ -100,16 +91,13 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        return primals, tangents, has_tangent
+        if not has_tangent:
+            return self.parent.process_primitive(primitive, args, params)
+        run_rule = self.replay_rule if self.replay else self.run_rule
+        return run_rule(primitive, primals, tangents, params)
 
-    def run_rule(
-        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Run the rule with the parent on top.
-
-        Returns:
-            The results and their tangents (None for zero), checked against the types that abstract evaluation infers.
-        """
+    def run_rule(self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params) -> list[Any]:
+        """Run the rule with the parent on top; check the results against the types that abstract evaluation infers."""
         try:
             avals = tuple([x.aval for x in primals])
         except AttributeError:  # convert NumPy arrays and numbers, so that operators in rules are corejax's
@@ -121,41 +109,38 @@ class JVPTrace(Trace):
         if types is None and "higher_order" not in primitive.tags:  # their types may not be inferred while tracing
             types = promised(primitive, avals, params)
         if not primitive.multiple_results:
-            return (out,), (_checked_tangent(primitive, out, tangent, None if types is None else types[0]),)
-        results = [*each_result(jvp_rules, primitive, out, tangent, types)]
-        return [out for out, _, _ in results], [_checked_tangent(primitive, *each) for each in results]
+            return [self._boxed(primitive, out, tangent, None if types is None else types[0])]
+        return [self._boxed(primitive, *each) for each in each_result(jvp_rules, primitive, out, tangent, types)]
 
-    def replay_rule(
-        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+    def replay_rule(self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params) -> list[Any]:
         """Do as `run_rule`, but let the engine append the equations if it has recorded the rule for these types."""
         rule = jvp_rules.table.get(primitive)
         call = rule and self.replay(primitive, rule, self.parent, (*primals, *tangents), None, params)
         if type(call) is list:
-            return call[:1], call[1:2]
-        outs, tangents_out = self.run_rule(primitive, primals, tangents, params)
+            out, tangent, _ = call
+            return [out if tangent is None else JVPTracer(self, out, tangent)]
+        outs = self.run_rule(primitive, primals, tangents, params)
         if call is not None:
-            call.learn((*outs, *tangents_out))
-        return outs, tangents_out
+            call.learn(self.unbox(outs[0]))
+        return outs
+
+    def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
+        """Check a result against its type `aval`, if known, and its tangent against the result; box them."""
+        out_aval = getattr(out, "aval", None)
+        if out_aval is not aval and aval is not None:
+            check_result(jvp_rules, primitive, out, aval)
+        if tangent is None:
+            return out
+        is_differentiable = out_aval is not None and (_inexact.get(out_aval) or has_tangents(out_aval))
+        if not is_differentiable or getattr(tangent, "aval", None) is not out_aval:
+            check_tangent(primitive, out, tangent)
+            if out_aval is not None:
+                tangent = conform(tangent, out_aval)
+        return JVPTracer(self, out, tangent)
 
     def unbox(self, x: object) -> tuple[Any, Any]:
         """Return the primal and the tangent (None for zero) of any value."""
         return (x.primal, x.tangent) if type(x) is JVPTracer and x._trace is self else (x, None)
-
-
-def _checked_tangent(primitive: Primitive, out: object, tangent: object, aval: ShapedArray | None) -> Any:
-    """Check a result against its type `aval`, if known, and its tangent against the result; return the tangent."""
-    out_aval = getattr(out, "aval", None)
-    if out_aval is not aval and aval is not None:
-        check_result(jvp_rules, primitive, out, aval)
-    if tangent is None:
-        return None
-    is_differentiable = out_aval is not None and (_inexact.get(out_aval) or has_tangents(out_aval))
-    if not is_differentiable or getattr(tangent, "aval", None) is not out_aval:
-        check_tangent(primitive, out, tangent)
-        if out_aval is not None:
-            tangent = conform(tangent, out_aval)
-    return tangent
 
 
 def jvp_flat(fun: FlatFun, primals: Operands, tangents: Operands, debug: Debug = None) -> tuple[list[Any], list[Any]]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
-from corejax.core.array import Array, as_array
+from corejax.core.array import Array, Value, as_array
 from corejax.core.avals import FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
@@ -83,21 +83,19 @@ class PartialEvalTrace(Trace):
         types = primitive.abstract(tuple(get_aval(x) for x in args), params)
         return check_results(partial_eval_rules, primitive, outs, types)
 
-    def record(self, primitive: Primitive, args: Operands, params: Params) -> list[PartialEvalTracer]:
+    def record(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[PartialEvalTracer]:
         """Append an equation to the tape and return tracers for its outputs."""
         operands: list[Any] = []
-        avals = []
-        for x in args:
-            if type(x) is PartialEvalTracer and x._trace is self:
-                x = x._var
-            elif isinstance(x, np.ndarray):
-                x = self._copy(x)
-            operands.append(x)
-            avals.append(getattr(x, "aval", None) or get_aval(x))
-        key = tuple(avals)
-        avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
+        avals: list[ShapedArray] = []
+        try:
+            for x in args:
+                x = x._var if type(x) is PartialEvalTracer and x._trace is self else x
+                operands.append(x)
+                avals.append(x.aval)
+        except AttributeError:  # a NumPy array or a number
+            return self.record(primitive, [x if hasattr(x, "aval") else self._as_array(x) for x in args], params)
         outvars, outs = [], []
-        for aval in avals_out:
+        for aval in primitive.abstract(tuple(avals), params):
             outvars.append(var := Var(aval))
             outs.append(PartialEvalTracer(self, aval, var))
         source = state.source
@@ -114,8 +112,13 @@ class PartialEvalTrace(Trace):
             return source
         return (source[0], source[1], source[2][self.depth :])
 
-    def _copy(self, x: np.ndarray) -> Array:
-        """Copy a NumPy array, which its owner may modify before the tape runs; reuse the copy while they are equal."""
+    def _as_array(self, x: object) -> Value:
+        """Convert a number, or copy a NumPy array, which its owner may modify before the tape runs.
+
+        The copy is reused while the array is equal to it.
+        """
+        if not isinstance(x, np.ndarray):
+            return as_array(x)
         _, copy = self.copies.get(id(x), (None, None))
         if copy is None or copy._fetch().tobytes() != x.tobytes():
             copy = as_array(x)

@@ -78,6 +78,7 @@ def transpose_tape(eqns: list[JaxprEqn], cotangents: dict[Var, Value], wanted: S
     previous = state.source
     scope = state.scope if previous is None else scope_of(previous)
     try:
+        source = state.source = None
         for eqn in reversed(eqns):
             primitive = eqn.primitive
             if primitive.multiple_results:
@@ -89,10 +90,13 @@ def transpose_tape(eqns: list[JaxprEqn], cotangents: dict[Var, Value], wanted: S
                 if ct is None:
                     continue
             invars = eqn.invars
-            operands = [UndefPrimal(x.aval) if type(x) is Var else x for x in invars]
+            operands = []
+            for x in invars:
+                operands.append(UndefPrimal(x.aval) if type(x) is Var else x)
             rule = table.get(primitive) or transpose_rules.lookup(primitive)
-            source = eqn.source_info
-            state.source = source if source is None or not scope else inside(scope, source)
+            if eqn.source_info is not source:  # equations that one rule recorded share it
+                source = eqn.source_info
+                state.source = source if source is None or not scope else inside(scope, source)
             if primitive.linear_in and len(primitive.linear_in) < len(invars):
                 check_linear(primitive, invars)
             cts_in = rule(ct, *operands, **eqn.params)

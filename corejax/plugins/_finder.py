@@ -98,8 +98,7 @@ class NamespaceFinder:
 
     def _find(self, fullname: str, name: str) -> ModuleSpec | None:
         manager = self.manager()
-        if manager.may_export(name):
-            manager.load()
+        manager.load_for(name)
         place = self._target(manager, name)
         if place is None and manager.has_inside(name):  # `corejax.experimental`, around `experimental.checkify`
             make = partial(ModuleType, fullname, f"The names that plugins export as `{fullname}.<name>`.")

@@ -18,7 +18,8 @@ from corejax.plugins import hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._exports import import_backend, import_registry
 from corejax.plugins._loading import Loader, withdraw
-from corejax.plugins._records import LATE, PluginRecord, failure
+from corejax.plugins._records import LATE, PluginRecord, canonical, failure
+from corejax.settings.config import config
 from corejax.settings.selection import VARIABLE, Selection
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ class PluginManager:
         """Whether every plugin that was found is loaded or has failed."""
         return self._loaded
 
-    def load(self) -> None:
-        """Load the entry point of every selected plugin: its hooks, not its primitives.
+    def load(self, only: Collection[str | None] | None = None) -> None:
+        """Load the entry point of every selected plugin, or those of the distributions `only`: its hooks.
 
         If a plugin needs an export of another one while it is loaded, the other one is loaded first.
 
@@ -87,11 +88,12 @@ class PluginManager:
             return
         with self._loader.lock:
             for record in list(self.discover().values()):
-                if record.status == "found":
+                if record.status == "found" and (only is None or canonical(record.distribution or "") in only):
                     self._load(record)
-            self._loaded = all(record.status != "loading" for record in list(self.records.values()))
-            array_methods.set_plugins_loaded(self._loaded)
-            for record in list(self.records.values()) if self._loaded else ():
+            complete = all(record.status != "loading" for record in list(self.records.values()))
+            self._loaded = complete and only is None
+            array_methods.set_plugins_loaded(complete)
+            for record in list(self.records.values()) if complete else ():
                 self._refuse_hidden(record)
 
     def _refuse_hidden(self, record: PluginRecord) -> None:
@@ -229,14 +231,20 @@ class PluginManager:
         names = (name.removeprefix(prefix) for name in self.offered() if name.startswith(prefix))
         return sorted(name for name in names if "." not in name)
 
-    def may_export(self, name: str) -> bool:
-        """Return False if no plugin exports a name or a namespace around it; loads nothing, so True may be wrong."""
+    def load_for(self, name: str) -> None:
+        """Load the plugins that export a name: the one that `homes` lists, or all if that does not suffice.
+
+        Plugins with array methods are loaded with it, so that a missing attribute of an array needs no other plugin.
+        """
         home = homes("names").get(name)
-        if home is not None and any(r.status != "off" and r.comes_from(home) for r in self.discover().values()):
-            return True  # without reading a manifest
-        if self.usable_manifests() is None:
-            return True
-        return name.partition(".")[0] in {n.partition(".")[0] for n in self.offered()}
+        on = [record for record in self.discover().values() if record.status != "off"]
+        known = any(record.comes_from(home) for record in on)
+        if known and all(record.at_home for record in on) and not config.strict_plugins:
+            self.load({home, *homes("array_methods").values()})
+        if self._loader.exports.target(name) is not None:
+            return
+        if known or name.partition(".")[0] in {each.partition(".")[0] for each in self.offered()}:
+            self.load()
 
     def has_inside(self, name: str) -> bool:
         """Return True if a loaded plugin exports a name inside `name`, as `experimental.checkify` in `experimental`."""
@@ -252,9 +260,7 @@ class PluginManager:
         Raises:
             PluginError: the object cannot be imported.
         """
-        if not self.may_export(name):
-            return None
-        self.load()
+        self.load_for(name)
         entry = self._loader.exports.target(name)
         if entry is None:
             return importlib.import_module(f"corejax.{name}") if self.has_inside(name) else None

@@ -43,10 +43,8 @@ def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: P
     """
     _check_hashable(primitive, params)
     rule = abstract_eval_rules.lookup(primitive)
-    if dtypes.has_extended():
-        _refuse_extended(primitive, avals)
     if primitive.decomposition is None:
-        _refuse_packed(primitive, avals)
+        _refuse_stored(primitive, avals)
     try:
         out = rule(*avals, **params)
     except TypeError as error:
@@ -58,8 +56,8 @@ def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: P
     outs = tuple(out) if several else (out,)
     if several is not primitive.multiple_results or not all(isinstance(aval, ShapedArray) for aval in outs):
         raise _no_types(primitive, out)
-    if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
-        _refuse_extended(primitive, outs)
+    if primitive.decomposition is None and not any(aval.dtype.names for aval in avals):
+        _refuse_stored(primitive, [aval for aval in outs if aval.dtype.names])
     refinement = next((aval.refinement for aval in avals if aval.refinement is not None), None)
     if refinement is not None:
         outs = refinement.of_results(primitive, avals, outs, params)
@@ -98,23 +96,20 @@ def _holds_function(values: Iterable[object]) -> bool:
     return False
 
 
-def _refuse_extended(primitive: Primitive, avals: Avals) -> None:
-    """Raise TypeError if a type has an extended dtype that the primitive cannot handle."""
-    extended = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
-    if extended is None or primitive.decomposition is not None or primitive in physical_rules:
-        return
-    if primitive.tags.isdisjoint(("structural", "higher_order")):
-        raise dtypes.no_numbers(extended, f"primitive {primitive.name!r}")
+_TAKING_VALUES = ("higher_order", "value_types")  # tags of primitives that take values of any type
 
 
-def _refuse_packed(primitive: Primitive, avals: Avals) -> None:
-    """Raise TypeError if an operand of a primitive of arrays is of a value type."""
+def _refuse_stored(primitive: Primitive, avals: Avals) -> None:
+    """Raise TypeError if values of a type are stored in other arrays and the primitive cannot handle them."""
     for i, aval in enumerate(avals):
-        if type(aval) is not ShapedArray and primitive.tags.isdisjoint(("higher_order", "value_types")):
+        if type(aval) is not ShapedArray and primitive.tags.isdisjoint(_TAKING_VALUES):
             raise TypeError(
                 f"primitive {primitive.name!r} takes arrays, and operand {i} is of type {aval.str_short()}: use an "
                 "operation of this type, or the arrays that store the value (corejax.lax.unpack)"
             )
+        takes_keys = primitive in physical_rules or not primitive.tags.isdisjoint((*_TAKING_VALUES, "structural"))
+        if aval.dtype.names is not None and not takes_keys:
+            raise dtypes.no_numbers(aval.dtype, f"primitive {primitive.name!r}")
 
 
 def _no_types(primitive: Primitive, out: Any) -> TypeError:

@@ -169,13 +169,15 @@ class Aux:
 
 
 def shaped_abstractify(x: object) -> ShapedArray:
-    """Return the aval of an array, or of anything that has a shape and a dtype (`ShapeDtypeStruct`).
+    """Return the aval of an array, or of anything that has a shape and a dtype (`ShapeDtypeStruct`, a value type).
 
     Under `config.x64_compat` a 64-bit dtype becomes the 32-bit one, as for NumPy arrays.
 
     Raises:
         TypeError: `x` is not an array and has no shape and dtype.
     """
+    if isinstance(x, ValueType):
+        return x
     if is_array_like(x):
         return get_aval(x)
     if not isinstance(x, type) and hasattr(x, "shape") and hasattr(x, "dtype"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from corejax.extend import Primitive, ShapedArray, impl_rules
 from corejax.extend.messages import observe, run_within
 from corejax.extend.speed import HostCode
 from corejax_eager import codegen
+from corejax_eager.specialise import operations
 
 _numbers = itertools.count()
 MANY = codegen.RUNS + 2
@@ -152,3 +154,27 @@ def test_params_without_a_hash_are_left_to_the_rule() -> None:
     )
     for factors in ([1, 2, 3],) * MANY + ([2, 2, 2],):
         np.testing.assert_array_equal(p.bind(jnp.asarray(X), factors=factors), X * factors)
+
+
+def test_a_rule_without_a_prepared_form_is_called_from_a_generated_function() -> None:
+    kept: list[Any] = []
+
+    def rule(x: Any, *, axes: tuple[int, ...]) -> Any:
+        kept.append(np.flip(x, axes) + 1)
+        return kept[-1]
+
+    p = Primitive(f"written_test.p{next(_numbers)}", abstract_eval=lambda x, *, axes: x)
+    impl_rules.register(p, rule)
+    x = jnp.asarray(X)
+    for _ in range(MANY):
+        out = p.bind(x, axes=(0,))
+        kept[-1][...] = 0  # the result has memory of its own
+        np.testing.assert_array_equal(out, X[::-1] + 1)
+    assert [type(entry) for key, entry in operations.items() if key[0] is p] == [FunctionType]
+
+
+def test_an_operation_without_operands_runs_each_time() -> None:
+    count = itertools.count()
+    p = Primitive(f"written_test.p{next(_numbers)}", abstract_eval=lambda: ShapedArray((), np.dtype(np.int32)))
+    impl_rules.register(p, lambda: np.int32(next(count)))
+    assert [int(p.bind()) for _ in range(MANY)] == [*range(MANY)]

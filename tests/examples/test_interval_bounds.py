@@ -40,7 +40,7 @@ def run(environment: dict[str, str], *arguments: str) -> str:
 
 
 def test_its_column_is_in_the_list_of_primitives(environment: dict[str, str]) -> None:
-    header, *_ = run(environment, "-m", "corejax.cli", "list-primitives").splitlines()
+    header, *_ = run(environment, "-m", "corejax", "list-primitives").splitlines()
     assert "interval" in header.split()
 
 

@@ -43,7 +43,7 @@ def test_own_tests(alone: bool, tmp_path: Path) -> None:
 
 def test_manifests_say_what_the_code_does(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "corejax.cli", "write-manifest", "--check", *(project.name for project in EXAMPLES)],
+        [sys.executable, "-m", "corejax", "write-manifest", "--check", *(project.name for project in EXAMPLES)],
         env=environment(EXAMPLES, tmp_path / "site"),
         cwd=tmp_path,
         capture_output=True,

@@ -17,7 +17,7 @@ OFF = (
 @pytest.mark.parametrize("command", ["show", "verify"])
 def test_the_message_names_the_setting(command: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "corejax.cli", command, "cholesky"],
+        [sys.executable, "-m", "corejax", command, "cholesky"],
         env={**os.environ, "COREJAX_PLUGINS": "-linalg"},
         capture_output=True,
         text=True,

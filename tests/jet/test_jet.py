@@ -181,3 +181,20 @@ def test_a_jvp_rule_that_is_not_the_derivative_of_the_decomposition():
     jvp_rules.register(rounded_p, lambda primals, tangents: (rounded_p.bind(*primals), 3 * tangents[0]))
     out, series = jet(rounded_p.bind, (1.7,), ([1.0, 0.5],))
     np.testing.assert_allclose([out, *series], [2.0, 3.0, 1.5])
+
+
+@corejax.custom_jvp
+def straight_through(x):
+    return jnp.round(x)
+
+
+straight_through.defjvp(lambda primals, tangents: (straight_through(*primals), jnp.cos(primals[0]) * tangents[0]))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, corejax.jit, corejax.vmap])
+def test_custom_rules_are_followed(wrap):
+    """The series is that of the custom rule: the derivative of rounding alone is zero."""
+    x = np.array([0.7, 1.2])
+    out, series = jet(wrap(straight_through), (x,), ((np.ones(2), np.zeros(2), np.zeros(2)),))
+    np.testing.assert_array_equal(out, np.round(x))
+    np.testing.assert_allclose(series, [np.cos(x), -np.sin(x), -np.cos(x)], rtol=1e-12)

@@ -11,6 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as cjnp
 from corejax import lax
+from tests.value_types import Stacked, dense, matrix, symmetric
 
 X = np.arange(12.0, dtype=np.float32).reshape(4, 3) / 10 + 1
 
@@ -132,3 +133,42 @@ def test_keys_used_twice_are_found():
 def test_no_devices() -> None:
     with pytest.raises(ValueError, match="pmap of <lambda>: devices is empty"):
         corejax.pmap(lambda x: x, devices=[])
+
+
+# -- values that are stored in other arrays ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, corejax.jit], ids=["plain", "jit"])
+def test_values_and_keys(wrap: Callable[..., Any]) -> None:
+    batch, shared = corejax.vmap(symmetric)(matrix(4, 3, 3)), symmetric(matrix(3, 3, seed=1))
+    keys = corejax.random.split(corejax.random.key(0), 4)
+
+    def f(s: Any, key: Any, other: Any) -> Any:
+        total = lax.psum(dense(s), "i")
+        return symmetric(total @ dense(other) + corejax.random.normal(key)), dense(s) @ dense(shared), key, other
+
+    axes = {"in_axes": (0, 0, None), "out_axes": (0, 1, 0, None), "axis_name": "i"}
+    want = corejax.vmap(f, **axes)(batch, keys, shared)
+    got = wrap(corejax.pmap(f, **axes))(batch, keys, shared)
+    for i in (0, 3):
+        assert got[i].aval is want[i].aval
+        np.testing.assert_allclose(got[i].parts[0], want[i].parts[0], rtol=1e-5)
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-5)
+    np.testing.assert_array_equal(corejax.random.key_data(got[2]), corejax.random.key_data(keys))
+    assert len(got[0].parts[0].devices()) == 4
+
+
+def test_gradients_of_values() -> None:
+    batch = corejax.vmap(symmetric)(matrix(4, 3, 3))
+    loss = lambda mapped: lambda b: cjnp.sum(mapped(lambda s: cjnp.sum(cjnp.sin(dense(s))))(b))
+    got, want = (corejax.grad(loss(mapped))(batch) for mapped in (corejax.pmap, corejax.vmap))
+    assert got.aval is want.aval
+    np.testing.assert_allclose(got.parts[0], want.parts[0], rtol=1e-6)
+
+
+def test_parts_whose_axes_stand_elsewhere() -> None:
+    x = matrix(4, 2)
+    value = lax.pack(Stacked(x.shape, x.dtype), x, cjnp.stack([x, 2 * x]))
+    one, two = lax.unpack(corejax.pmap(lambda v: lax.pack(v.aval, *(3 * part for part in lax.unpack(v))))(value))
+    np.testing.assert_array_equal(one, 3 * x)
+    np.testing.assert_array_equal(two, np.stack([3 * x, 6 * x]))

@@ -15,6 +15,7 @@ from corejax.extend import ShapedArray
 from corejax.extend.types import ValueType
 from corejax.sharding import AxisType
 from tests.recorded import Recorded
+from tests.value_types import Stacked, dense, symmetric
 
 RECORDED = Recorded("shard_map")
 rng = np.random.default_rng(0)
@@ -525,3 +526,52 @@ def test_values_of_value_types_are_sharded_as_their_parts() -> None:
         np.testing.assert_array_equal(one, 2 * x)
         np.testing.assert_array_equal(two, x + np.arange(4)[:, None])
         np.testing.assert_array_equal(sums, x.sum(axis=1))
+
+
+def test_axes_of_values_that_their_parts_store() -> None:
+    x = cjnp.arange(16.0).reshape(4, 4)
+    value = lax.pack(Stacked(x.shape, x.dtype), x, cjnp.stack([x, 2 * x]))
+    scaled = lambda v: lax.pack(v.aval, *(part * (1 + lax.axis_index("x")) for part in lax.unpack(v)))
+    keys = corejax.random.split(corejax.random.key(0), 4)
+    over = {"mesh": mesh(corejax), "in_specs": P(None, "x"), "out_specs": P(None, "x")}
+    for wrap in (lambda f: f, corejax.jit):
+        one, two = lax.unpack(wrap(corejax.shard_map(scaled, **over))(value))
+        np.testing.assert_array_equal(one, x * np.arange(1, 5))
+        np.testing.assert_array_equal(two, np.stack([x, 2 * x]) * np.arange(1, 5))
+        blocks = wrap(corejax.shard_map(lambda k: k, mesh=mesh(corejax), in_specs=P("x"), out_specs=P("x")))(keys)
+        np.testing.assert_array_equal(corejax.random.key_data(blocks), corejax.random.key_data(keys))
+    rows = corejax.vmap(symmetric)(cjnp.ones((1, 4, 4)))
+    with pytest.raises(NotImplementedError, match=r"Symmetric\[f32\[1,4,4\]\] is split as .* part 0 of it, f32"):
+        corejax.jit(corejax.shard_map(dense, mesh=mesh(corejax), in_specs=P(None, "x"), out_specs=P("x")))(rows)
+
+
+def test_shardings_of_values_are_those_of_their_parts() -> None:
+    batch = corejax.vmap(symmetric)(cjnp.arange(36.0).reshape(4, 3, 3))
+    sharding = corejax.NamedSharding(mesh(corejax), P("x"))
+    for f in (lambda b: lax.with_sharding_constraint(b, sharding), lambda b: corejax.device_put(b, sharding)):
+        for wrap in (lambda f: f, corejax.jit):
+            out = wrap(f)(batch)
+            assert out.aval is batch.aval
+            assert out.parts[0].sharding.is_equivalent_to(sharding, 2)
+            np.testing.assert_array_equal(out.parts[0], batch.parts[0])
+    f = corejax.jit(lambda b: symmetric(2 * dense(b)), in_shardings=sharding, out_shardings=sharding)
+    exported = corejax.export.deserialize(corejax.export.export(f)(batch).serialize())
+    assert exported.nr_devices == mesh(corejax).size
+    out = corejax.jit(exported.call)(corejax.device_put(batch, sharding))
+    np.testing.assert_array_equal(out.parts[0], 2 * batch.parts[0])
+
+
+def test_gradients_of_values_that_all_devices_have() -> None:
+    s, x = symmetric(cjnp.arange(9.0).reshape(3, 3)), cjnp.arange(24.0).reshape(8, 3) / 10
+    product = lambda s, x: cjnp.sin(x @ dense(s))
+    want = corejax.grad(lambda s: product(s, x).sum())(s)
+    mapped = corejax.shard_map(product, mesh=mesh(corejax), in_specs=(P(), P("x")), out_specs=P("x"))
+    by_pmap = corejax.pmap(lambda s, x: product(s, x), in_axes=(None, 0))
+    for f, arg in ((mapped, x), (by_pmap, x.reshape(8, 1, 3))):
+        for wrap in (lambda g: g, corejax.jit):
+            got = wrap(corejax.grad(lambda s, f=f, arg=arg: f(s, arg).sum()))(s)
+            assert got.aval is want.aval
+            np.testing.assert_allclose(got.parts[0], want.parts[0], rtol=1e-5)
+    total = corejax.shard_map(lambda b: lax.psum(b, "x"), mesh=mesh(corejax), in_specs=P("x"), out_specs=P("x"))
+    batch = corejax.vmap(symmetric)(cjnp.ones((4, 2, 2)))
+    np.testing.assert_array_equal(total(batch).parts[0], 4 * batch.parts[0])

@@ -365,3 +365,12 @@ def test_after_an_error_the_reference_is_as_before() -> None:
         with pytest.raises((RuntimeError, ValueError)):
             f(jnp.asarray(2.0) if f is not corejax.vmap else jnp.ones(2))
     assert ref[...] == 1.0
+
+
+@pytest.mark.parametrize("use", [jnp.sin, np.asarray, jnp.asarray, np.sin, lax.neg, lambda ref: jnp.ones(2) + ref])
+def test_a_reference_is_not_an_array(use: Any) -> None:
+    """JAX refuses it as well: operations take the value, which an index reads."""
+    ref = corejax.new_ref(jnp.ones(2))
+    for fun in (use, corejax.jit(use), lambda ref: corejax.jit(lambda: use(ref))()):
+        with pytest.raises(TypeError, match=r"is a reference, not an array: pass its value, ref\[...\]"):
+            fun(ref)

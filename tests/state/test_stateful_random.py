@@ -70,6 +70,29 @@ def test_mapped_generators() -> None:
         ours.random()
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, x: x + rng.random(),
+        lambda rng, x: corejax.jit(lambda: rng.random())(),
+        lambda rng, x: lax.scan(lambda c, _: (c + rng.random(), None), x, None, length=2)[0],
+        lambda rng, x: corejax.grad(lambda x: x * rng.random())(x),
+    ],
+    ids=["plain", "jit", "scan", "grad"],
+)
+def test_a_generator_outside_of_a_vmap_is_refused(draw: Any) -> None:
+    """Every element would draw the same number; JAX refuses it as well."""
+    rng, xs = stateful_rng(0), jnp.arange(3.0)
+    mapped = corejax.vmap(lambda x: draw(rng, x))
+    for fun in (mapped, corejax.jit(mapped)):
+        with pytest.raises(ValueError, match=r"generator made at .* pass rng.split\(n\) as an argument"):
+            fun(xs)
+    with pytest.raises(ValueError, match="generator made at"):
+        corejax.vmap(lambda rng, x: corejax.vmap(lambda x: draw(rng, x))(x))(rng.split(3), jnp.ones((3, 2)))
+    assert len(set(map(float, corejax.vmap(draw)(rng.split(3), jnp.ones(3))))) == 3
+    assert corejax.vmap(lambda x: draw(stateful_rng(0), x))(xs).shape == (3,)
+
+
 def test_seeds() -> None:
     assert isinstance(stateful_rng(), StatefulPRNG)
     assert stateful_rng().random() != stateful_rng().random()

@@ -78,7 +78,7 @@ def programs(directory: Path) -> list[Path]:
 
 def new_plugin(packages: Path) -> None:
     """Write the package that docs/publishing.md starts from."""
-    command = [sys.executable, "-m", "corejax.cli", "new-plugin", "acme", "--author", "A. Author <author@example.org>"]
+    command = [sys.executable, "-m", "corejax", "new-plugin", "acme", "--author", "A. Author <author@example.org>"]
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(command, cwd=directory, check=True, capture_output=True)
         shutil.copytree(Path(directory) / "corejax-acme" / "src", packages)

@@ -134,7 +134,7 @@ def test_it_conforms(installed: Installed, kind: str) -> None:
 
 def test_it_is_listed(installed: Installed) -> None:
     plugins = [f"--plugin={name}" for name in PLUGINS]
-    text = python("-m", "corejax.cli", "list-primitives", "--json", *plugins, cwd=installed.path, path=installed.path)
+    text = python("-m", "corejax", "list-primitives", "--json", *plugins, cwd=installed.path, path=installed.path)
     rules = {row["name"]: row["rules"] for row in json.loads(text)["primitives"]}
     for row in rules.values():
         assert row.pop("checkify") == "derived"  # plugins' rule kinds

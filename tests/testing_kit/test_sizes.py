@@ -92,7 +92,7 @@ def test_wrong_beyond_what_a_byte_counts() -> None:
     xla_translations.register(p, translation_of_few)
     assert [name for name, _ in failing(p, example, "vmap", "xla")] == ["vmap", "xla"]
     square = Example([ShapedArray((100, 3), np.dtype(np.float32))] * 2, {"dimension": 0})
-    assert [[x.shape for x in e.operands] for e in at_length(primitives["concatenate"], square)] == [[(300, 3)] * 2]
+    assert [[x.shape for x in e.operands] for e in at_length(primitives["concatenate"], square)] == [[(1300, 3)] * 2]
     assert list(at_length(primitives["concatenate"], square, most=1000)) == []
 
 

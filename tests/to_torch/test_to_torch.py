@@ -28,6 +28,9 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "linear algebra": (lambda: lambda x: cnp.linalg.cholesky(cnp.outer(x, x) + cnp.eye(4)),
                        lambda x: torch.linalg.cholesky(torch.outer(x, x) + torch.eye(4))),
     "an impl alone": (lambda: square_p(), torch.square),
+    "a constant array": (lambda: lambda x: x**2 * np.arange(4, dtype=np.float32), lambda x: x**2 * torch.arange(4)),
+    "a constant without a derivative": (lambda: lambda x: lax.zeta(lax.full(x.shape, 3.0, x.dtype), x),
+                                        lambda x: torch.special.polygamma(2, x) / -2),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-CLI = [sys.executable, "-m", "corejax.cli"]
+CLI = [sys.executable, "-m", "corejax"]
 
 LOAD = """
 import sys, corejax

@@ -13,56 +13,18 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
+from corejax.experimental.jet import jet
 from corejax.extend import Primitive, ShapedArray, jvp_rules, primitives
 from corejax.extend.programs import parse_jaxpr
 from corejax.extend.types import Packed, ValueType
-
-
-class Symmetric(ValueType):
-    """Symmetric matrices as upper triangles: numbers in an array of another rank, and their own tangents."""
-
-    def parts(self) -> tuple[ShapedArray, ...]:
-        *batch, n, _ = self.shape
-        return (ShapedArray((*batch, n * (n + 1) // 2), self.dtype),)
-
-
-class Columns(ValueType):
-    """Matrices of int8 numbers with a scale for each column, with plain matrices as tangents."""
-
-    def parts(self) -> tuple[ShapedArray, ...]:
-        *batch, _, n = self.shape
-        return ShapedArray(self.shape, "int8"), ShapedArray((*batch, 1, n), self.dtype)
-
-    def tangent_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype)
-
-
-def symmetric(x: Any) -> Any:
-    i, j = np.triu_indices(x.shape[-1])
-    return lax.pack(Symmetric(x.shape, x.dtype), x[..., i, j])
-
-
-def dense(s: Any) -> Any:
-    (triangle,) = lax.unpack(s)
-    i, j = np.triu_indices(s.shape[-1])
-    return jnp.zeros(s.shape, s.dtype).at[..., i, j].set(triangle).at[..., j, i].set(triangle)
-
-
-def _round(x: Any) -> Any:
-    scale = jnp.max(jnp.abs(x), axis=-2, keepdims=True) / 127
-    return lax.pack(Columns(x.shape, x.dtype), jnp.round(x / scale).astype("int8"), scale)
-
-
-def _numbers(q: Any) -> Any:
-    numbers, scale = lax.unpack(q)
-    return numbers.astype(scale.dtype) * scale
+from tests.value_types import Columns, Stacked, Symmetric, dense, matrix, numbers_in, rounded, symmetric
 
 
 @pytest.fixture(scope="module")
 def straight() -> Any:
     """Two primitives, to `Columns` and back, with identities as derivatives."""
-    made = {"round": Primitive("test.round", decomposition=_round),
-            "numbers": Primitive("test.numbers", decomposition=_numbers)}  # fmt: skip
+    made = {"round": Primitive("test.round", decomposition=rounded),
+            "numbers": Primitive("test.numbers", decomposition=numbers_in)}  # fmt: skip
     for p in made.values():
         jvp_rules.register(p, lambda primals, tangents, p=p: (p.bind(*primals), tangents[0]))
     yield made["round"].bind, made["numbers"].bind
@@ -70,11 +32,7 @@ def straight() -> Any:
         del primitives[p.name]
 
 
-def _matrix(*shape: int, seed: int = 0) -> Any:
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
-
-
-X = _matrix(3, 3)
+X = matrix(3, 3)
 S = (X + X.T) / 2
 
 
@@ -163,7 +121,7 @@ def turned(x: Any) -> Any:
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 @pytest.mark.parametrize("length", [0, 3])
 def test_parts_with_axes_elsewhere(wrap: Callable[..., Any], length: int) -> None:
-    xs = _matrix(length, 2, 4)
+    xs = matrix(length, 2, 4)
     of = lambda t: lax.unpack(t)[0].T
     total = lambda ts: lax.scan(lambda c, t: (c + jnp.sin(of(t)).sum(), turned(2 * of(t))), 0.0, ts)
     total_of_arrays = lambda xs: lax.scan(lambda c, x: (c + jnp.sin(x).sum(), 2 * x), 0.0, xs)
@@ -182,14 +140,14 @@ def test_parts_with_axes_elsewhere(wrap: Callable[..., Any], length: int) -> Non
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 def test_straight_through(straight: Any, wrap: Callable[..., Any]) -> None:
     to, of = straight
-    w, x = _matrix(4, 3), _matrix(2, 4, seed=1)
+    w, x = matrix(4, 3), matrix(2, 4, seed=1)
     q = to(w)
     assert q.aval is Columns((4, 3), "float32") and q.parts[0].dtype == np.int8
     assert float(jnp.abs(of(q) - w).max()) <= float(jnp.abs(w).max()) / 250
     loss = lambda q, x: jnp.sum(jnp.tanh(x @ of(q)))
     close(wrap(corejax.grad(loss))(q, x), corejax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(of(q)))
     close(wrap(corejax.grad(lambda w: loss(to(w), x)))(w), wrap(corejax.grad(loss))(q, x))
-    layers = wrap(corejax.vmap(to))(_matrix(5, 3, 3))
+    layers = wrap(corejax.vmap(to))(matrix(5, 3, 3))
     deep = lambda qs: lax.scan(lambda c, q: (jnp.tanh(c @ of(q)), None), x[:, :3], qs)[0].sum()
     plain = lambda ws: lax.scan(lambda c, w: (jnp.tanh(c @ w), None), x[:, :3], ws)[0].sum()
     close(wrap(corejax.grad(deep))(layers), corejax.grad(plain)(corejax.vmap(of)(layers)))
@@ -199,7 +157,7 @@ def test_straight_through(straight: Any, wrap: Callable[..., Any]) -> None:
 
 def test_the_rule_of_a_primitive_survives_a_batch(straight: Any) -> None:
     to, of = straight
-    taken, w = jnp.array([True, False]), jnp.stack([_matrix(3, 2), _matrix(3, 2, seed=1)])
+    taken, w = jnp.array([True, False]), jnp.stack([matrix(3, 2), matrix(3, 2, seed=1)])
     branch = lambda p, q: lax.cond(p, lambda q: to(2 * of(q)), lambda q: q, q)
     loss = lambda q: corejax.vmap(lambda p, q: of(branch(p, q)).sum())(taken, q).sum()
     close(corejax.grad(loss)(corejax.vmap(to)(w)), np.broadcast_to([[[2.0]], [[1.0]]], (2, 3, 2)))
@@ -274,8 +232,6 @@ def test_operations_on_arrays_refuse_values() -> None:
         lax.pack(s.aval, S)
     with pytest.raises(TypeError, match="unpack: expected a value of a value type, got float32"):
         lax.unpack(S)
-    with pytest.raises(NotImplementedError, match="export of dense: it takes or returns a value of type Symmetric"):
-        corejax.export.export(corejax.jit(dense))(s)
 
 
 def test_debug_nans_looks_into_values() -> None:
@@ -353,3 +309,135 @@ def test_two_primitives_of_one_name_keep_their_rules() -> None:
         batch = corejax.vmap(primitive.bind)
         np.testing.assert_array_equal(corejax.jit(batch)(x), factor * x)
         np.testing.assert_array_equal(corejax.grad(lambda x, f=batch: f(x).sum())(x), 10 * factor * x)
+
+
+# -- jacobians ---------------------------------------------------------------------------------------------------------
+
+
+def images(s: Any, w: Any) -> Any:
+    return {"y": jnp.sin(dense(s) @ w), "trace": jnp.trace(dense(s)) * w.sum()}
+
+
+@pytest.mark.parametrize("wrap", [lambda g: g, corejax.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("jacobian", [corejax.jacfwd, corejax.jacrev])
+def test_jacobians_with_respect_to_a_value_are_batches_of_gradients(
+    jacobian: Callable[..., Any], wrap: Callable[..., Any]
+) -> None:
+    s, w = symmetric(S), matrix(3, 2, seed=1)
+    got = wrap(jacobian(images, argnums=(0, 1)))(s, w)
+    of_arrays = lambda triangle, w: images(lax.pack(s.aval, triangle), w)
+    want = corejax.jacfwd(of_arrays, argnums=(0, 1))(s.parts[0], w)
+    for name, ndim in (("y", 2), ("trace", 0)):
+        assert got[name][0].aval is s.aval.update(shape=(*(3, 2)[:ndim], 3, 3))
+        close(got[name][0].parts[0], want[name][0])
+        close(got[name][1], want[name][1])
+
+
+@pytest.mark.parametrize("jacobian", [corejax.jacfwd, corejax.jacrev])
+def test_jacobians_of_parts_with_axes_elsewhere(jacobian: Callable[..., Any]) -> None:
+    x = matrix(2, 3)
+    value = lax.pack(Stacked(x.shape, x.dtype), x, jnp.stack([x, 2 * x]))
+
+    def outputs(value: Any) -> Any:
+        one, two = lax.unpack(value)
+        return jnp.sin(one) @ jnp.cos(two[0] + two[1]).T
+
+    found = jacobian(outputs)(value)
+    assert found.aval is value.aval.update(shape=(2, 2, 2, 3))
+    one, two = corejax.jacfwd(lambda *parts: outputs(lax.pack(value.aval, *parts)), argnums=(0, 1))(*value.parts)
+    close(found.parts[0], one)
+    close(found.parts[1], jnp.moveaxis(two, 2, 0))
+
+
+def test_jacobians_have_the_shape_of_the_tangents(straight: Any) -> None:
+    to, of = straight
+    q, x = to(matrix(4, 3)), matrix(2, 4, seed=1)
+    f = lambda q: jnp.tanh(x @ of(q))
+    want = corejax.jacfwd(lambda w: jnp.tanh(x @ w))(of(q))
+    close(corejax.jacfwd(f)(q), want)
+    close(corejax.jacrev(f)(q), want)
+    close(corejax.jacrev(to)(matrix(4, 3)), jnp.eye(12).reshape(4, 3, 4, 3))  # of an output of the type
+    close(corejax.hessian(lambda q: f(q).sum())(q), corejax.hessian(lambda w: jnp.tanh(x @ w).sum())(of(q)))
+
+
+def test_jacobians_whose_type_cannot_hold_them_are_refused() -> None:
+    for jacobian in (corejax.jacfwd, corejax.jacrev):
+        with pytest.raises(TypeError, match=rf"{jacobian.__name__} of symmetric: .* type Symmetric.*lax.unpack"):
+            jacobian(symmetric)(S)
+    with pytest.raises(TypeError, match=r"derivatives of the output have the type Symmetric.*corejax.lax.pack"):
+        corejax.hessian(lambda s: (dense(s) ** 2).sum())(symmetric(S))
+
+
+def test_keys_are_stored_as_words() -> None:
+    keys = corejax.random.split(corejax.random.key(0), 3)
+    assert keys.aval.parts() == (ShapedArray((3, 2), "uint32"),)
+    for wrap in (lambda f: f, corejax.jit):
+        (words,) = wrap(lax.unpack)(keys)
+        np.testing.assert_array_equal(words, corejax.random.key_data(keys))
+        again = wrap(lambda words: lax.pack(keys.aval, words))(words)
+        assert again.dtype == keys.dtype
+        np.testing.assert_array_equal(corejax.random.key_data(again), words)
+
+
+def test_types_as_arguments_of_what_only_traces() -> None:
+    s = symmetric(S)
+    of_type = corejax.eval_shape(lambda s: (symmetric(2 * dense(s)), dense(s)), s.aval)
+    assert of_type[0].aval is s.aval and of_type[1].shape == (3, 3)
+    f = corejax.jit(lambda s: (s, dense(s)))
+    for info in (f.eval_shape(s), f.lower(s).out_info, f.lower(s.aval).compile().out_info):
+        assert info[0].aval is s.aval and info[0].parts[0].shape == (6,)
+        assert info[1].shape == (3, 3)
+
+
+def test_fields_are_printed_in_one_order() -> None:
+    one, two = Measured((2,), "float32", unit="m", scale=3), Measured((2,), "float32", scale=3, unit="m")
+    assert one is two and str(one) == "Measured[float32[2], scale=3, unit='m']"
+
+
+def test_stop_gradient_and_jet() -> None:
+    s, x = symmetric(S), jnp.arange(3.0)
+    gradient = corejax.grad(lambda s: (dense(s) @ dense(lax.stop_gradient(s))).sum())(s)
+    close(gradient.parts[0], corejax.grad(lambda s: (dense(s) @ S).sum())(s).parts[0])
+    one, two = symmetric(matrix(3, 3, seed=1)), symmetric(matrix(3, 3, seed=2))
+    f = lambda s: jnp.sin(dense(s) @ x)
+    _, series = jet(f, (s,), ((one, two),))
+    _, want = jet(lambda m: jnp.sin(m @ x), (S,), ((dense(one), dense(two)),))
+    for got, term in zip(series, want, strict=True):
+        close(got, term)
+
+
+def test_a_field_that_is_not_hashable_is_named() -> None:
+    with pytest.raises(TypeError, match=r"Columns: field 'unit' must be hashable \(not a list\): \['m'\]"):
+        Columns((3, 3), "float32", unit=["m"])
+    assert Columns((3, 3), "float32", unit=("m",)).fields["unit"] == ("m",)
+
+
+def test_values_have_no_truth_value() -> None:
+    with pytest.raises(TypeError, match=r"Symmetric\[float32\[3,3\]\] is not an array"):
+        bool(symmetric(S))
+    with pytest.raises(corejax.errors.TracerBoolConversionError):
+        corejax.jit(bool)(symmetric(S))
+
+
+class Antisymmetric(Symmetric):
+    """Another type with the shapes and dtypes of `Symmetric`."""
+
+
+def _antisymmetric(x: Any) -> Any:
+    return lax.pack(Antisymmetric(x.shape, x.dtype), *lax.unpack(symmetric(x)))
+
+
+def test_functions_with_custom_rules_compare_types() -> None:
+    converted, consts = corejax.closure_convert(dense, symmetric(S))
+    close(converted(symmetric(S), *consts), S)
+    with pytest.raises(TypeError, match=r"args\[0\] was Symmetric\[.*got Antisymmetric\["):
+        converted(_antisymmetric(S), *consts)
+
+    mapped = corejax.custom_batching.custom_vmap(symmetric)
+    mapped.def_vmap(lambda size, batched, x: (_antisymmetric(x), True))
+    with pytest.raises(TypeError, match=r"returns result of type Antisymmetric\[.*it must be Symmetric\["):
+        corejax.vmap(mapped)(jnp.stack([S, S]))
+
+    call = corejax.custom_derivatives.linear_call
+    with pytest.raises(TypeError, match="must return cotangents of the linear arguments"):
+        call(lambda _, s: dense(s), lambda _, ct: _antisymmetric(ct), (), symmetric(S))

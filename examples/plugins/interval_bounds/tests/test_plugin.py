@@ -18,7 +18,7 @@ def run(*arguments: str) -> Any:
     """The command's output."""
     environment = {**os.environ, "COREJAX_PLUGINS": ""}
     environment.pop("COREJAX_PLUGINS")
-    command = [sys.executable, "-m", "corejax.cli", *arguments]
+    command = [sys.executable, "-m", "corejax", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -12,7 +12,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import lax
+from corejax import lax, random
 from corejax.errors import BackendError, MissingRuleError
 from corejax.extend import Primitive, abstract_eval_rules, impl_rules
 
@@ -200,3 +200,14 @@ def test_without_jaxlib() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_JAXLIB], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[:-1] == ["[1. 1.]", "3.0", "True", "1.0", "False"]
+
+
+def test_programs_that_take_and_return_keys() -> None:
+    def f(key: Any) -> Any:
+        return lax.scan(lambda c, k: (random.split(c)[0], random.normal(k)), key, random.split(key, 3))
+
+    key = random.key(0)
+    last, drawn = numpy_jit(f)(key)
+    want_last, want = f(key)
+    np.testing.assert_array_equal(random.key_data(last), random.key_data(want_last))
+    np.testing.assert_allclose(drawn, want, rtol=1e-6)

@@ -8,11 +8,17 @@ rules in force. So one invalidation serves all caches: all are cleared when a ru
 from __future__ import annotations
 
 import weakref
+from enum import Enum
 from typing import Any
+
+import numpy as np
 
 from corejax.extend import impl_rules, jvp_rules, partial_eval_rules, transpose_rules, vmap_rules
 from corejax.extend.messages import clears_cache
 from corejax.extend.speed import types_changed
+
+_WORDS = frozenset({int, bool, str, type(None)})
+_NAMES = (np.dtype, Enum)
 
 
 class Cache(dict[Any, Any]):
@@ -69,3 +75,22 @@ types_changed.connect(clear_all)
 # A change of any rule clears all caches, because a rule may run the rules of other primitives.
 for _registry in (impl_rules, jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):
     _registry.changed.connect(clear_all)
+
+
+# -- parameters in keys ----------------------------------------------------------------------------------------------
+
+
+def is_word(value: Any) -> bool:
+    """Return whether parameters that are equal and of one `kind_of` are interchangeable.
+
+    Floats are not (0.0 equals -0.0), nor are instances of subclasses, nor programs, which may close over values.
+    """
+    if type(value) is tuple:
+        return all(map(is_word, value))
+    return type(value) in _WORDS or isinstance(value, _NAMES)
+
+
+def kind_of(value: Any) -> Any:
+    """Return the type of a parameter, and of the items of tuples, because 1 equals True."""
+    kind = type(value)
+    return tuple([kind_of(v) for v in value]) if kind is tuple else kind

@@ -40,10 +40,10 @@ _OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 _CHECKED = """\
     out = {call}
-    {given}if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
+    if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
         out = as_promised({eqn}.primitive, out, {type})
-    elif out.base is not None or getrefcount(out) > LOCAL_REFCOUNT:
-        out = in_own_memory(out, [{operands}], getrefcount(out) <= LOCAL_REFCOUNT)
+    elif not (sole := getrefcount(out) <= LOCAL_REFCOUNT) or out.base is not None:
+        out = in_own_memory(out, [{operands}], sole)
     out.setflags(False)
     {name} = out"""
 
@@ -84,8 +84,8 @@ def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
         version, runs, function = clearings(), 0, None
     if runs < RUNS:
         runs += 1
-        if runs == RUNS and not observe.watched:
-            function = generate(jaxpr)
+        if runs == RUNS and not observe.watched and _is_short(jaxpr):
+            function = _CodeGenerator(jaxpr).generate_on_values()
         jaxpr.memo["generated"] = (version, runs, function)
     if function is not None:
         try:
@@ -98,16 +98,6 @@ def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
 def run_by_equations(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     """Evaluate a program on NumPy arrays equation by equation; large operations are compiled if that is faster."""
     return evaluation.run_program(jaxpr, values, large.run_equation)
-
-
-def generate(jaxpr: Jaxpr) -> Callable[..., list[Any]] | None:
-    """Generate a function of a program's constants and arguments, NumPy arrays, with the impl rules in force.
-
-    Returns:
-        The function, which raises `TypeError` if values have other types than the program's variables; None for long
-        or large programs.
-    """
-    return _CodeGenerator(jaxpr).generate_on_values() if _is_short(jaxpr) else None
 
 
 def generate_on_arrays(
@@ -123,7 +113,7 @@ def generate_on_arrays(
         jaxpr: the program.
         known: values of the constants and first arguments, NumPy arrays; the function takes the other arguments.
         out_avals: types of the results.
-        structure: the pytree of the results; None for one array.
+        structure: the pytree of the results.
         ufunc: a ufunc to call in place of the program's rules, if it returns results of these types.
 
     Returns:
@@ -189,7 +179,10 @@ class _CodeGenerator:
     # -- whole functions -----------------------------------------------------------------------------------------
 
     def generate_on_values(self) -> Callable[..., list[Any]]:
-        """Return the function of NumPy arrays, which returns a list of NumPy arrays."""
+        """Return the function of the constants and arguments, NumPy arrays, which returns a list of NumPy arrays.
+
+        It raises `TypeError` if values have other types than the program's variables.
+        """
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v in binders:
             name, aval = self.new_local(v), self.bind_global("type", v.aval)
@@ -235,10 +228,10 @@ class _CodeGenerator:
 
     def result_text(self, outs: list[str], structure: Any) -> str:
         """Return the text of the function's result."""
-        if structure is None:
-            return outs[0]
         marks = [object() for _ in outs]
         shape = tree.unflatten(structure, marks)
+        if shape in marks:
+            return outs[0]
         if type(shape) in (tuple, list) and list(shape) == marks:
             text = ", ".join(outs)
             return f"[{text}]" if type(shape) is list else f"({text},)" if outs else "()"
@@ -335,11 +328,7 @@ class _CodeGenerator:
         params = [f"**{self.bind_global('params', eqn.params)}"] if run is rule and eqn.params else []
         call = f"{self.bind_global('rule', run)}({', '.join([*operands, *params])})"
         eqn_name, type_name = self.bind_global("eqn", eqn), self.bind_global("type", v.aval)
-        names = {"eqn": eqn_name, "type": type_name, "name": outs[0], "given": ""}
-        if not v.aval.shape:  # NumPy returns its own scalars for arrays of rank 0
-            scalar = self.bind_global("scalar", v.aval.dtype.type)
-            names["given"] = f"if type(out) is {scalar}:\n        out = asarray(out)\n    el"
-        self.lines.append(_CHECKED.format(call=call, operands=joined, **names))
+        self.lines.append(_CHECKED.format(call=call, operands=joined, eqn=eqn_name, type=type_name, name=outs[0]))
 
 
 def prepared_rule(

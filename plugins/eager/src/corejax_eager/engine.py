@@ -77,13 +77,12 @@ def _evaluate(below: Evaluate, primitive: Primitive, args: Sequence[Any], params
         return below(primitive, arrays, params)
     for aval in avals_out:
         check_size(primitive, aval)
-    if large.may_be_compiled(primitive, avals, avals_out) and not any(x._host is None and is_spread(x) for x in arrays):
-        rule = large.compiled_rule(primitive, avals, avals_out, params)
-        if rule is not None:
-            try:
-                return evaluation.box_results(run_impl(rule, primitive, arrays, params, avals_out))
-            except BackendError:  # the program cannot run here, in a forked process for example
-                return below(primitive, arrays, params)
+    rule = large.compiled_rule(primitive, avals, avals_out, params)
+    if rule is not None and not any(x._host is None and is_spread(x) for x in arrays):
+        try:
+            return evaluation.box_results(run_impl(rule, primitive, arrays, params, avals_out))
+        except BackendError:  # the program cannot run here, in a forked process for example
+            return below(primitive, arrays, params)
     if not observe.watched and not primitive.multiple_results:
         entry = note_run(primitive, avals, params, avals_out[0])
         if type(entry) is Ufunc:

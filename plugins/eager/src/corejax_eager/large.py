@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from corejax.extend import (
     Array,
     BackendError,
@@ -33,6 +31,7 @@ from corejax.extend.messages import note_origin, observe
 from corejax.extend.speed import RuleFn, evaluation, reporting
 from corejax_eager.cache import Cache
 
+_NEVER = 1 << 62
 SIZE = 1 << 18  # elements of the result of the smallest large operation
 
 
@@ -40,16 +39,12 @@ class Flags(NamedTuple):
     """The flags of an impl rule, as the engine needs them.
 
     Attributes:
-        prepare: the flag `prepared`, or None. The other attributes come from the flag `large`.
-        should_compile: returns whether the rule wants a large operation on given types to be compiled.
-        min_size: elements of the result from which an operation may be large.
-        sized_by_operands: whether a large operand makes an operation with a small result large.
+        prepare: the flag `prepared`, or None.
+        should_compile: the flag `large` as a predicate of types of operands and results, and params.
     """
 
     prepare: Callable[..., Any] | None
-    should_compile: Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]
-    min_size: int = SIZE
-    sized_by_operands: bool = False
+    should_compile: Callable[[Sequence[ShapedArray], Sequence[ShapedArray], Mapping[str, Any]], bool]
 
 
 _flags = Cache()  # primitive -> flags of its rule in force
@@ -114,40 +109,25 @@ def _makes_floats(eqn: JaxprEqn) -> bool:
 
 def flags_of(primitive: Primitive) -> Flags:
     """Return the flags of a primitive's impl rule in force."""
-    flags: Flags | None = _flags.get(primitive)
-    if flags is None:
+    found: Flags | None = _flags.get(primitive)
+    if found is None:
         rule = impl_rules.rule_of(primitive)
-        flags = _flags.store(primitive, _read_flags({} if rule is None else rule.flags))
-    return flags
+        flags = {} if rule is None else rule.flags
+        found = _flags.store(primitive, Flags(flags.get("prepared"), _should_compile(flags.get("large") or ())))
+    return found
 
 
-def _read_flags(flags: Mapping[str, Any]) -> Flags:
-    """Return the flags for the engine from an impl rule's flags.
+def _should_compile(large: Any) -> Callable[[Sequence[ShapedArray], Sequence[ShapedArray], Mapping[str, Any]], bool]:
+    """Return the predicate of a flag `large`.
 
-    The flag `large` is a function of types and params, or a list of dtypes, or a mapping from dtypes to least sizes.
+    The flag is a function of types and params, which is called if an operand or a result is large; or a list of
+    dtypes; or a mapping from dtypes to the least sizes of results. The dtype that counts is that of the last operand.
     """
-    large, prepare = flags.get("large"), flags.get("prepared")
     if callable(large):
-        return Flags(prepare, lambda avals, params: large(avals, **params), sized_by_operands=True)
-    if not large:
-        return Flags(prepare, lambda avals, params: False)
-    sizes = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
-    least = min(large.values()) if isinstance(large, Mapping) else SIZE
-    return Flags(prepare, _by_dtype({dtypes.dtype(d): size for d, size in sizes.items()}), min(least, SIZE))
-
-
-def _by_dtype(min_sizes: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
-    """Return a predicate on types: whether the largest operand has at least the size for the last operand's dtype."""
-    never = 1 << 62
-    return lambda avals, params: max([a.size for a in avals]) >= min_sizes.get(avals[-1].dtype, never)
-
-
-def may_be_compiled(primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]) -> bool:
-    """Return whether the result, or for some primitives an operand, is large."""
-    flags = flags_of(primitive)
-    return avals_out[0].size >= flags.min_size or (
-        flags.sized_by_operands and max([aval.size for aval in avals], default=0) >= SIZE
-    )
+        return lambda avals, outs, params: max([a.size for a in (*avals, *outs)]) >= SIZE and large(avals, **params)
+    least = large if isinstance(large, Mapping) else dict.fromkeys(large, SIZE)
+    sizes = {dtypes.dtype(d): size for d, size in least.items()}
+    return lambda avals, outs, params: bool(avals) and outs[0].size >= sizes.get(avals[-1].dtype, _NEVER)
 
 
 def compiled_rule(
@@ -165,10 +145,8 @@ def is_compiled(
     primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> bool:
     """Return whether an operation is large, and its rule wants it compiled."""
-    if not avals_out or not may_be_compiled(primitive, avals, avals_out):
-        return False
     try:
-        return flags_of(primitive).should_compile(avals, params)
+        return bool(avals_out) and flags_of(primitive).should_compile(avals, avals_out, params)
     except Exception as error:
         note_origin(error, primitive, f"`large` of the impl rule of primitive {primitive.name!r}")
         raise
@@ -180,9 +158,8 @@ def is_compiled_equation(eqn: JaxprEqn) -> bool:
 
 
 def run_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """Evaluate an equation on NumPy arrays; a large one goes through the engine, which may compile it."""
-    is_large = any(v.aval.size >= SIZE for v in (*eqn.invars, *eqn.outvars)) or is_compiled_equation(eqn)
-    if eqn.primitive.multiple_results or not is_large:
+    """Evaluate an equation on NumPy arrays; one that is to be compiled goes through the engine."""
+    if eqn.primitive.multiple_results or not is_compiled_equation(eqn):
         return evaluation.evaluate_equation(eqn, operands)
     arrays = [evaluation.boxed(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
     return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]

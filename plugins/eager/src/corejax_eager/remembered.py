@@ -20,7 +20,7 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -63,17 +63,14 @@ _MISSING = object()  # the entry of a call that is not in the cache
 
 def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
     """Wrap a function that is marked `remembered`; the arguments are those of `remembered`."""
-    remembered = _Remembered(fun, ufunc, ufunc_of, numbers)
-    programs = remembered.programs
+    programs = Cache(_LIMIT)
+    remembered = _Remembered(fun, ufunc, ufunc_of, numbers, programs)
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         if state.trace is not bottom or observe.watched:
             return fun(*args, **kwargs)
-        settings = _settings
-        if settings is None:
-            settings = _number_settings()
-        key: list[Any] = [settings]
+        key: list[Any] = [_settings or _number_settings()]
         arrays: list[Array] = []
         for x in args:
             if type(x) is Array:
@@ -114,7 +111,7 @@ def _suggest_argument(error: TypeError, fun: Callable[..., Any], kwargs: dict[st
         error.args = (f"{error}{did_you_mean(match[1], known)}",)
 
 
-class _Remembered:
+class _Remembered(NamedTuple):
     """A remembered function.
 
     Attributes:
@@ -125,12 +122,11 @@ class _Remembered:
             (`compiled_call`).
     """
 
-    def __init__(self, fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> None:
-        self.fun = fun
-        self.ufunc = ufunc
-        self.ufunc_of = ufunc_of
-        self.numbers = numbers
-        self.programs = Cache(_LIMIT)
+    fun: Callable[..., Any]
+    ufunc: np.ufunc | None
+    ufunc_of: str
+    numbers: bool
+    programs: Cache
 
     def call_uncached(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: Sequence[Array], key: tuple[Any, ...], again: bool
@@ -179,7 +175,7 @@ class _Remembered:
             outs = bottom.run_program(jaxpr, [*known, *map(codegen.host_of, arrays)])
             for i in forwarded:
                 outs[i] = outs[i].copy()
-            return _unflatten(structure, [evaluation.boxed(o, aval) for o, aval in zip(outs, avals, strict=True)])
+            return tree.unflatten(structure, [evaluation.boxed(o, aval) for o, aval in zip(outs, avals, strict=True)])
 
         return by_equations
 
@@ -241,7 +237,7 @@ class _Remembered:
             outs = large.run_program(program, [*arrays], name)
             if outs is None:
                 raise RuntimeError("no backend compiles the program")
-            return _unflatten(out_tree, outs)
+            return tree.unflatten(out_tree, outs)
 
         return compiled, large.is_exact(program)
 
@@ -256,19 +252,13 @@ def _round_alike(leaves: Sequence[Any]) -> bool:
     return not any(type(x) is Array and x.aval.dtype in _OTHER_FLOATS for x in leaves)
 
 
-def _unflatten(structure: Any, arrays: Sequence[Array]) -> Any:
-    """Return arrays in a structure; None stands for a single array."""
-    return arrays[0] if structure is None else tree.unflatten(structure, arrays)
-
-
 def _stage_call(
     fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, operand_types: frozenset[type]
 ) -> tuple[ClosedJaxpr, Any] | None:
     """Stage a call as a program of the leaves of some types.
 
     Returns:
-        The program, and the structure of its results (None for one array). None if the call cannot be staged, has
-        effects or warns.
+        The program, and the structure of its results. None if the call cannot be staged, has effects or warns.
     """
     positions = [i for i, x in enumerate(leaves) if type(x) in operand_types]
     out_tree: Any = None
@@ -279,12 +269,9 @@ def _stage_call(
         for i, tracer in zip(positions, tracers, strict=True):
             all_leaves[i] = tracer
         args, kwargs = tree.unflatten(structure, all_leaves)
-        out = fun(*args, **kwargs)
-        outs, out_tree = tree.flatten(out)
+        outs, out_tree = tree.flatten(fun(*args, **kwargs))
         if not all(type(x) is Array or isinstance(x, Tracer) for x in outs):
             raise TypeError("not arrays")
-        if isinstance(out, Array):
-            out_tree = None
         return outs
 
     warned = source_info.warnings_given[0]
@@ -351,10 +338,10 @@ def _number_settings() -> int:
 def _follow_settings() -> None:
     """Drop the number of the settings; the next call computes it, because many changes are undone before a call."""
     global _settings
-    _settings = None
+    _settings = 0
 
 
-_settings: int | None = None
-_fresh = itertools.count()
+_settings = 0
+_fresh = itertools.count(1)
 _numbers: dict[tuple[Any, ...], int] = {}
 config.changed.connect(_follow_settings)

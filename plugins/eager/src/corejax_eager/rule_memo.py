@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +23,9 @@ from corejax.extend.messages import observe
 from corejax.extend.programs import Literal
 from corejax.extend.speed import PartialEvalTracer, StagingTrace, source_info, state
 from corejax.extend.transforms import JitTracer
-from corejax_eager.cache import Cache
+from corejax_eager.cache import Cache, is_word, kind_of
 
 _UNFIT = frozenset({"higher_order", "collective"})
-_WORDS = frozenset({int, bool, str, type(None)})
-_NAMES = (np.dtype, Enum)
 
 # (rule, static arguments, operands, parameters) -> `_Recorded`, or False if the rule cannot be replayed.
 _remembered = Cache()
@@ -115,7 +112,7 @@ def replay(
         key += (x.aval, place)
     if params:
         key.extend(params.items())
-        key.extend([_kind(v) if type(v) is tuple else type(v) for v in params.values()])
+        key.extend([kind_of(v) if type(v) is tuple else type(v) for v in params.values()])
     exact = tuple(key)
     try:
         recorded: Any = _remembered.get(exact)
@@ -126,7 +123,7 @@ def replay(
     if source is None:
         source = source_info.capture_source(4, state.scope)
     if recorded is None:
-        if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
+        if not _UNFIT.isdisjoint(primitive.tags) or not all(map(is_word, params.values())):
             return None
         starts = len(recorder.eqns), len(above.tape) if recorder is not below else 0
         warnings = source_info.warnings_given[0]
@@ -238,22 +235,6 @@ class Call(NamedTuple):
 def _is_scalar(x: Array) -> bool:
     """Return whether an array is a scalar of numbers on the host."""
     return x._host is not None and x.aval.ndim == 0 and x.aval.dtype.names is None
-
-
-def _is_word(value: Any) -> bool:
-    """Return whether parameters that are equal and of one `_kind` are interchangeable.
-
-    Floats are not (0.0 equals -0.0), nor are instances of subclasses, nor programs, which may close over values.
-    """
-    if type(value) is tuple:
-        return all(map(_is_word, value))
-    return type(value) in _WORDS or isinstance(value, _NAMES)
-
-
-def _kind(value: Any) -> Any:
-    """Return the type of a parameter, and of the items of tuples, because 1 equals True."""
-    kind = type(value)
-    return tuple([_kind(v) for v in value]) if kind is tuple else kind
 
 
 def _is_repeatable(eqn: JaxprEqn, source: Any) -> bool:

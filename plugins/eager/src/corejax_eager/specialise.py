@@ -1,27 +1,25 @@
 """The engine's cache of single operations, specialised to the types of their operands.
 
-The key of an entry is the primitive, the types of its operands and its params. The entry is a `Ufunc` if the impl rule
-is one; a `Specialised` function, which is generated after a few runs; before that, the number of runs; or False if no
-specialisation is faster than evaluation. An entry computes the same bits as the impl rule. It only skips the lookup of
-the rule and the checks of types, which the key implies.
+The key of an entry is the primitive, the types of its operands, its params and their types. The entry is a `Ufunc` if
+the impl rule is one; otherwise the number of runs, and after a few of them a generated function of `Array`s, or False
+if the operation has to be evaluated. An entry computes the same bits as the impl rule. It only skips the lookup of the
+rule and the checks of types, which the key implies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var
+from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, tree
 from corejax.extend.devices import aligned_empty
 from corejax.extend.speed import LARGE, evaluation
 from corejax_eager import large
-from corejax_eager.cache import Cache
+from corejax_eager.cache import Cache, is_word
 from corejax_eager.codegen import RUNS, as_ufunc, generate_on_arrays, prepared_rule
-
-_WORDS = (str, type(None), np.dtype, type, Enum)
 
 
 class Ufunc(NamedTuple):
@@ -36,19 +34,8 @@ class Ufunc(NamedTuple):
     aval: ShapedArray
 
 
-class Specialised(NamedTuple):
-    """A generated function.
-
-    Attributes:
-        function: function of `Array`s of the key's types; returns an `Array`.
-        numbers: names and types of the params that are numbers, because 1, 1.0 and True are equal as keys.
-    """
-
-    function: Callable[..., Array]
-    numbers: tuple[tuple[str, type], ...]
-
-
 operations = Cache()
+_ONE = tree.structure(0)
 
 
 def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Array] | None:
@@ -57,15 +44,10 @@ def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any
         if type(x) is not Array:
             return None
     try:
-        entry = operations.get((primitive, *[x.aval for x in args], *params.items()))
+        entry = operations.get((primitive, *[x.aval for x in args], *params.items(), *map(type, params.values())))
     except TypeError:  # a param has no hash
         return None
-    if type(entry) is not Specialised:
-        return None
-    for name, kind in entry.numbers:
-        if type(params[name]) is not kind:
-            return None
-    return entry.function
+    return entry if type(entry) is FunctionType else None
 
 
 def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray) -> Any:
@@ -77,11 +59,10 @@ def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
         params: its params.
         aval: type of its result.
     """
-    if params and large.flags_of(primitive).prepare is None:
+    # A key must not keep functions and other objects alive. An operation without operands may not be pure.
+    if not avals or not all(map(is_word, params.values())) or any(type(a) is not ShapedArray for a in (*avals, aval)):
         return None
-    if not all(_is_word(v) or _is_number(v) for v in params.values()):
-        return None  # a key must not keep functions and other objects alive
-    key = (primitive, *avals, *params.items())
+    key = (primitive, *avals, *params.items(), *map(type, params.values()))
     entry = operations.get(key, 0)
     if type(entry) is int:
         entry = operations.store(key, _entry(primitive, avals, params, aval, entry + 1))
@@ -90,18 +71,14 @@ def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
 
 def _entry(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray, runs: int
-) -> Ufunc | Specialised | int:
+) -> Ufunc | Callable[..., Array] | int:
     """Return the cache entry of an operation at its run number `runs`."""
     ufunc = None if params else _ufunc(primitive, avals, aval)
-    if ufunc is not None or large.flags_of(primitive).prepare is None:
-        return ufunc or False
-    if runs < RUNS:
-        return runs
+    if ufunc is not None or runs < RUNS:
+        return ufunc or runs
     operands, out = [Var(a) for a in avals], Var(aval)
     program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
-    function = generate_on_arrays(program, (), [aval], None)
-    numbers = tuple((name, type(value)) for name, value in params.items() if _is_number(value))
-    return function is not None and Specialised(function, numbers)
+    return generate_on_arrays(program, (), [aval], _ONE) or False
 
 
 def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
@@ -116,15 +93,3 @@ def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray
     if aval.size >= large.SIZE:
         return Ufunc(lambda *values: ufunc(*values, out=aligned_empty(aval.shape, aval.dtype)), aval)
     return Ufunc(ufunc if aval.shape else lambda *values: np.asarray(ufunc(*values)), aval)
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a param is a number that equals no other number of its type; 0.0 equals -0.0."""
-    return type(value) in (int, bool) or (type(value) is float and value != 0)
-
-
-def _is_word(value: Any) -> bool:
-    """Return whether a param equals only itself; tuples may also hold integers, such as axes and sizes."""
-    if type(value) is tuple:
-        return all(type(v) is int or _is_word(v) for v in value)
-    return isinstance(value, _WORDS)

@@ -47,6 +47,7 @@ from corejax.extend import (
     vmap_rules,
     zeros_like,
 )
+from corejax.extend.types import ValueType
 from corejax_lax_basic import lax
 
 Series = list[Any] | None  # coefficients, or None if all are zero
@@ -354,7 +355,11 @@ def nested_jvp(
 
 
 def _polynomial(x: Any, series: Sequence[Any], t: Any) -> Any:
-    """Evaluate `x + c_1 t + c_2 t^2 + ...` by Horner's rule, for a scalar t."""
+    """Evaluate `x + c_1 t + c_2 t^2 + ...` by Horner's rule, for a scalar t; for a value of a value type, by parts."""
+    aval = get_aval(x)
+    if isinstance(aval, ValueType):
+        parts = zip(*map(lax.unpack, (x, *series)), strict=True)
+        return lax.pack(aval, *(_polynomial(part, terms, t) for part, *terms in parts))
     out = series[-1]
     for c in (*reversed(series[:-1]), x):
         out = lax.add(c, lax.mul(out, lax.convert_element_type(t, get_aval(x).dtype)))
@@ -362,10 +367,19 @@ def _polynomial(x: Any, series: Sequence[Any], t: Any) -> Any:
 
 
 def scaled(x: Any, factor: float) -> Any:
-    """Multiply an array by a number, in the dtype of the array."""
+    """Multiply an array by a number, in the dtype of the array; for a value of a value type, its parts."""
+    aval = get_aval(x)
+    if isinstance(aval, ValueType):
+        return lax.pack(aval, *(scaled(part, factor) for part in lax.unpack(x)))
     return x if factor == 1 else lax.mul(x, factor)
 
 
+def _custom_jvp(primitive: Primitive, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
+    """Differentiate by the user's rule, which may be another function than the derivative on purpose."""
+    return by_nested_jvp(primitive, primals, series, params)
+
+
+for_primitive("custom_jvp_call", _custom_jvp)
 jet_rules.derivations.append(Derivation("call", _from_call, needs="defcall"))
 jet_rules.derivations.append(
     Derivation("decomposition", _from_decomposition, needs="a decomposition, and no JVP rule of its own")

@@ -79,8 +79,9 @@ def index_axis(x: Any, i: int, axis: int) -> Any:
     shape = aval.shape
     start, limit = [0] * len(shape), list(shape)
     start[axis], limit[axis] = i, i + 1
-    part = slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
-    return reshape(part, (*shape[:axis], *shape[axis + 1 :]))
+    if shape[axis] != 1:
+        x = slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
+    return reshape(x, (*shape[:axis], *shape[axis + 1 :]))
 
 
 def stack(xs: Sequence[Any], axis: int) -> Any:

@@ -16,10 +16,13 @@ from typing import Any, NamedTuple
 import corejax.numpy as jnp
 from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval
 from corejax.extend.messages import api_boundary, user_line
-from corejax.extend.transforms import recording_trace
+from corejax.extend.transforms import BatchTrace, recording_trace
 from corejax.extend.types import types_of
 from corejax_lax_basic import lax
 from corejax_state.indexing import At, add_to, read, written
+
+# The kind of a reference to the counter of a random generator: its draws must differ between elements.
+GENERATOR = "generator"
 
 
 class AbstractRef(NamedTuple):
@@ -186,7 +189,7 @@ class Ref:
         raise TypeError(f"{self!r} is a reference: test its value, ref[...]")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.get().__array__(dtype, copy=copy)
+        raise TypeError(f"{self!r} is a reference, not an array: pass its value, ref[...]")
 
     def __repr__(self) -> str:
         place = self._last_place()
@@ -261,6 +264,11 @@ class Ref:
             self._places.remove(place)  # an interrupt has prevented `leave`
             place = self._last_place()
         self.check_alive()
+        if self._kind == GENERATOR and self._is_outside_of_batch():
+            raise ValueError(
+                f"the generator made at {self._line} is outside of a vmap, in which every element would draw the same "
+                "numbers: pass rng.split(n) as an argument of the function that vmap maps"
+            )
         recorder = recording_trace()
         if place is None or place.recorder is not recorder:
             if recorder is None:
@@ -269,6 +277,13 @@ class Ref:
             place = self._last_place()
         assert place is not None
         return place
+
+    def _is_outside_of_batch(self) -> bool:
+        """Return whether a `vmap` that does not map over the reference runs inside the function that made it."""
+        levels, trace = [place.level for place in self._places], current_trace()
+        while trace is not None and trace not in levels and not isinstance(trace, BatchTrace):
+            trace = trace.parent
+        return isinstance(trace, BatchTrace) and trace not in levels
 
     def _last_place(self) -> _Place | None:
         """Return the place of the innermost function of this thread that uses the reference; None for a stand-in."""

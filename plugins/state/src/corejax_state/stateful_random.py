@@ -13,8 +13,7 @@ import corejax.numpy as jnp
 from corejax import random
 from corejax.extend import bottom_trace, current_trace, tree
 from corejax.extend.messages import api_boundary
-from corejax_state.ref import new_ref
-from corejax_state.reference import Ref
+from corejax_state.reference import GENERATOR, Ref
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
 
@@ -49,7 +48,8 @@ class StatefulPRNG:
             shape: the shape of the array.
 
         Raises:
-            ValueError: the generator is the result of `split`, and not mapped over.
+            ValueError: the generator is the result of `split`, and not mapped over; or `vmap` maps a function that
+                draws from a generator outside of it.
         """
         if self._base_key.ndim:
             raise ValueError("a generator that `split` returns draws numbers inside vmap only")
@@ -84,12 +84,12 @@ class StatefulPRNG:
     @api_boundary
     def split(self, num: int | Sequence[int]) -> StatefulPRNG:
         """Return independent generators as one object, which `vmap` maps over."""
-        return StatefulPRNG(self.key(num), new_ref(jnp.zeros(_shape(num), int)))
+        return StatefulPRNG(self.key(num), Ref(jnp.zeros(_shape(num), int), GENERATOR))
 
     @api_boundary
     def spawn(self, n_children: int) -> list[StatefulPRNG]:
         """Return a list of independent generators."""
-        return [StatefulPRNG(key, new_ref(0)) for key in self.key(n_children)]
+        return [StatefulPRNG(key, Ref(0, GENERATOR)) for key in self.key(n_children)]
 
 
 @api_boundary
@@ -107,4 +107,4 @@ def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
         if current_trace() is not bottom_trace():
             raise TypeError("stateful_rng: a function that is traced gives the seed, as an integer or an argument")
         seed = np.int64(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
-    return StatefulPRNG(random.key(seed, impl=impl), new_ref(0))
+    return StatefulPRNG(random.key(seed, impl=impl), Ref(0, GENERATOR))

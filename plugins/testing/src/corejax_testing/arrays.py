@@ -49,6 +49,20 @@ def epsilon(dtype: Any) -> float:
     return float(ml_dtypes.finfo(np.dtype(dtype)).eps)  # type: ignore[no-untyped-call]  # ml_dtypes is untyped
 
 
+def smallest_size(dtype: Any) -> float:
+    """Return the size of results up to which a dtype's tolerance is as large as the rounding errors of a sum.
+
+    Terms of size 1 may cancel, so that a smaller result consists of their rounding errors: 32 of the last digit.
+    """
+    return min(1.0, 32 * epsilon(dtype) / tolerance(dtype)) if is_inexact(dtype) else 0.0
+
+
+def largest(x: Array) -> float:
+    """Return the largest absolute value among the finite numbers of an array, or 0."""
+    x = np.abs(wide(x))
+    return float(x[np.isfinite(x)].max(initial=0.0))
+
+
 def draw(rng: np.random.Generator, aval: ShapedArray, low: float, high: float) -> Array:
     """Draw an array of a type: uniform floats or integers in [low, high], or random booleans."""
     dtype = aval.dtype
@@ -97,9 +111,18 @@ def show(x: Any) -> str:
 
 
 def compare(
-    got: Any, wanted: Any, what: str, rule: str | None, *, scale: float = 1.0, allowed: float | None = None
+    got: Any,
+    wanted: Any,
+    what: str,
+    rule: str | None,
+    *,
+    scale: float = 1.0,
+    allowed: float | None = None,
+    terms: float | None = None,
 ) -> None:
     """Require two arrays to have the same shape, dtype and numbers.
+
+    Errors are relative to the largest number of `wanted`, or to the terms that it is computed from if they are larger.
 
     Args:
         got: the array to check.
@@ -108,6 +131,7 @@ def compare(
         rule: kind of the rule to blame.
         scale: factor on the dtype's tolerance.
         allowed: relative error to allow in place of the dtype's tolerance.
+        terms: size of the terms; by default, terms of size 1 are computed to the last digits.
 
     Raises:
         CheckFailure: the arrays differ; the message names the element with the largest error.
@@ -121,7 +145,8 @@ def compare(
     bound = (tolerance(wanted.dtype) if allowed is None else allowed) * scale
     a, b = wide(got), wide(wanted)
     with np.errstate(all="ignore"):
-        size = np.abs(b)[np.isfinite(b)].max(initial=1.0) if is_inexact(wanted.dtype) else 0.0
+        least = smallest_size(wanted.dtype) if terms is None else terms
+        size = max(largest(b), least)
         off = (a != b) if bound == 0 else ~(np.abs(a - b) <= bound * size)
         off &= ~((a == b) | (np.isnan(a) & np.isnan(b)))
     if off.any():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax_testing.arrays import Array, epsilon, tolerance, wide
+from corejax_testing.arrays import Array, epsilon, smallest_size, tolerance, wide
 from corejax_testing.calls import host
 from corejax_testing.diagnosis import ratio
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -77,6 +77,7 @@ def require_adjoint(forward: Pair, backward: Pair, every: Iterable[Array], what:
         CheckFailure: the inner products differ.
     """
     a, b = inner(*backward), inner(*forward)
-    allowed = 50 * max(tolerance(x.dtype) for x in every) * max(magnitude(*forward) + magnitude(*backward), 1.0)
+    bound, least = max((tolerance(x.dtype), smallest_size(x.dtype)) for x in every)
+    allowed = 50 * bound * max(magnitude(*forward) + magnitude(*backward), least)
     if not abs(a - b) <= allowed:
         raise CheckFailure(f"{what}: {a!r} and {b!r}", "transpose", ratio(a, b))

@@ -116,13 +116,13 @@ def _reordered(value: Any) -> Iterator[Any]:
         yield from ((*value[:k], other, *value[k + 1 :]) for other in _reordered(item))
 
 
-def at_length(primitive: Primitive, example: Example, length: int = 300, most: int = 4096) -> Iterator[Example]:
+def at_length(primitive: Primitive, example: Example, length: int = 1300, most: int = 16384) -> Iterator[Example]:
     """Yield the example with all axes of one length extended to `length`, the longest first.
 
-    Variations of more than `most` elements are left out. A length of 300 exceeds the range of 8 bits, and the blocks in
-    which implementations process arrays.
+    Variations of more than `most` elements are left out. A length of 1300 exceeds the range of 8 bits, and the blocks
+    in which implementations process arrays.
     """
-    if not _has_free_lengths(primitive, example):
+    if "higher_order" in primitive.tags or not _has_free_shapes(example):
         return
     for old in sorted({n for x in example.operands for n in x.shape if n > 1}, reverse=True):
         operands = [x.update(shape=tuple(length if n == old else n for n in x.shape)) for x in example.operands]
@@ -133,9 +133,12 @@ def at_length(primitive: Primitive, example: Example, length: int = 300, most: i
 
 def _has_free_lengths(primitive: Primitive, example: Example) -> bool:
     """Return whether an axis may have another length; the programs of higher-order primitives fix the lengths."""
+    return _has_free_shapes(example) and {"elementwise", "higher_order"}.isdisjoint(primitive.tags)
+
+
+def _has_free_shapes(example: Example) -> bool:
     free = all(isinstance(x, ShapedArray) for x in example.operands)
-    lengths = [n for x in example.operands for n in x.shape if n > 1] if free else []
-    return bool(lengths) and {"elementwise", "higher_order"}.isdisjoint(primitive.tags)
+    return free and any(n > 1 for x in example.operands for n in x.shape)
 
 
 def takes(primitive: Primitive, example: Example, also: Callable[[Call], bool] = lambda call: True) -> bool:

@@ -21,7 +21,7 @@ from corejax.extend import ClosedJaxpr, JaxprEqn, decomposed, host_value, jvp_ru
 from corejax.extend.programs import Literal, subjaxprs
 from corejax_to_torch import kernel, operators
 from corejax_to_torch.aten import operation
-from corejax_to_torch.tensors import aval_of, to_tensor, torch_dtype
+from corejax_to_torch.tensors import aval_of, constant
 
 # Primitives that only run their single program.
 _TRANSPARENT = frozenset({"xla_call", "remat2", "closed_call"})
@@ -44,23 +44,22 @@ def evaluate(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tens
         ]
     jaxpr = closed.jaxpr
     device = xs[0].device if xs else "cpu"
+    traced = _is_traced(xs)
     env: dict[Any, torch.Tensor] = dict(zip(jaxpr.invars, xs, strict=True))
+
+    def read(v: Any) -> torch.Tensor:
+        return constant(v, traced).to(device) if isinstance(v, np.ndarray) else env[v]
+
     for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-        env[v] = to_tensor(np.array(host_value(c))).to(device)
+        env[v] = read(np.asarray(host_value(c)))
     for step, invars, outvars in steps:
-        env.update(zip(outvars, step([_read(v, env, device) for v in invars]), strict=True))
-    return [_read(_reader(v), env, device) for v in jaxpr.outvars]
+        env.update(zip(outvars, step([read(v) for v in invars]), strict=True))
+    return [read(_reader(v)) for v in jaxpr.outvars]
 
 
 def _reader(v: Any) -> Any:
-    """Return a variable, or a literal as a number and dtype."""
-    if not isinstance(v, Literal):
-        return v
-    return np.asarray(host_value(v.val)).item(), torch_dtype(v.aval, "a literal")
-
-
-def _read(v: Any, env: dict[Any, torch.Tensor], device: Any) -> torch.Tensor:
-    return torch.tensor(v[0], dtype=v[1], device=device) if type(v) is tuple else env[v]
+    """Return a variable, or the value of a literal as an array."""
+    return np.asarray(host_value(v.val), v.aval.dtype) if isinstance(v, Literal) else v
 
 
 def _step(eqn: JaxprEqn) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
 from torch.autograd import forward_ad
 
 from corejax.extend import ClosedJaxpr, batch_jaxpr, dtypes, spread_list
@@ -91,18 +92,28 @@ def empty_results(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch
 def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Call a program with tensors, in a way that PyTorch can differentiate and batch."""
     forward = forward_ad._current_level >= 0
-    if _functorch.maybe_current_level() is None and not forward:
+    level = _functorch.maybe_current_level()
+    if level is None and not forward:
         if not (torch.is_grad_enabled() and any(x.requires_grad for x in xs)):
             return run(closed, xs)
         nonzeros = tuple([x.requires_grad for x in xs])
         return list(PlainCall.apply(closed, nonzeros, *xs))[: len(closed.out_avals)]
-    # Under vmap alone no derivative is taken, so a primitive without one can still be batched.
-    levels = _functorch.get_interpreter_stack() or []
-    batches = all(level.key() == _functorch.TransformType.Vmap for level in levels)
-    nonzeros = tuple([has_derivatives(x) and (x.requires_grad or forward or not batches) for x in xs])
-    if not any(nonzeros) and not levels:
+    nonzeros = tuple([has_derivatives(x) and _is_moving(x) for x in xs])
+    if not any(nonzeros) and level is None:
         return run(closed, xs)
     return list(Call.apply(closed, nonzeros, *xs))[: len(closed.out_avals)]
+
+
+def _is_moving(x: Any) -> bool:
+    """Return whether a derivative is taken with respect to a tensor, at any level of `torch.func`."""
+    level = _functorch.peek_interpreter_stack()
+    has_tangents = level is None or level.key() == _functorch.TransformType.Jvp
+    if x.requires_grad or (has_tangents and forward_ad.unpack_dual(x).tangent is not None):
+        return True
+    if level is None:
+        return False
+    with temporarily_pop_interpreter_stack():  # a level sees no tangents of those around it
+        return _is_moving(_functorch.get_unwrapped(x) if _functorch.maybe_get_level(x) == level.level() else x)
 
 
 class Call(torch.autograd.Function):

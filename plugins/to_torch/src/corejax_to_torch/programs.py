@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import corejax
 from corejax import lax
 from corejax.extend import (
     ClosedJaxpr,
@@ -14,7 +13,6 @@ from corejax.extend import (
     ShapedArray,
     dtypes,
     inline_closed,
-    jaxpr_as_fun,
     jvp_jaxpr,
     memoised,
     partial_eval_jaxpr,
@@ -25,14 +23,6 @@ from corejax.extend import (
 from corejax.extend.programs import select_list
 
 Flags = tuple[bool, ...]
-
-
-def compiled(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
-    """Return the jitted function of a program, memoised."""
-    jitted: Callable[..., Sequence[Any]] | None = closed.memo.get("to_torch.compiled")
-    if jitted is None:
-        jitted = closed.memo["to_torch.compiled"] = corejax.jit(jaxpr_as_fun(closed))
-    return jitted
 
 
 @dataclass(frozen=True)

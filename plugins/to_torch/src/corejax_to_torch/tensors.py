@@ -72,11 +72,10 @@ def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-def to_tensor(host: np.ndarray[Any, Any]) -> torch.Tensor:
-    """Return an array, which nothing else refers to, as a tensor that shares its memory."""
-    if host.dtype == ml_dtypes.bfloat16:  # NumPy does not export it
-        bits: torch.Tensor = torch.from_dlpack(host.view(np.int16).__dlpack__(max_version=(1, 0)))
-        return bits.view(torch.bfloat16)
-    # This version of the protocol exports memory that NumPy only reads, as XLA's is.
-    tensor: torch.Tensor = torch.from_dlpack(host.__dlpack__(max_version=(1, 0)))
-    return tensor
+def constant(host: np.ndarray[Any, Any], traced: bool) -> torch.Tensor:
+    """Return a copy of an array as a tensor; `traced` says whether PyTorch's compiler traces the program."""
+    narrow = host.dtype == ml_dtypes.bfloat16  # PyTorch does not take it from NumPy
+    tensor = torch.from_numpy(np.array(host.view(np.int16) if narrow else host))
+    if traced:
+        tensor = torch.ops.aten.lift_fresh(tensor)
+    return tensor.view(torch.bfloat16) if narrow else tensor

@@ -27,6 +27,7 @@ from corejax.extend.devices import RepeatableCall, Target, checks_values
 from corejax.extend.messages import clears_cache, exact
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._live import LiveSet
+from corejax_xla_backend._parts import stored_arrays
 from corejax_xla_backend._programs import dispatcher_of, interpreting, run_where_they_are
 
 _LIMIT = 1024  # dispatchers of one primitive, and programs of one dispatcher
@@ -89,7 +90,7 @@ def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> lis
 def _wait_on_cpu(outs: list[Array], target: Target) -> list[Array]:
     """Wait for results on CPUs, because a forked process could not wait for them."""
     if target.backend.default_device(target.platform).platform == "cpu":
-        for out in outs:
+        for out in stored_arrays(outs):
             out.block_until_ready()
     return outs
 

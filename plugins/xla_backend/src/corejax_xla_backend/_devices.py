@@ -11,6 +11,7 @@ import numpy as np
 from corejax.extend import Array, Tracer, as_array, backends, config, dtypes, get_aval, tree
 from corejax.extend.devices import Device, bound_device, placed
 from corejax.extend.types import Packed, device_buffer
+from corejax_xla_backend._parts import stored_arrays
 from corejax_xla_backend.memory_spaces import Space, in_space, other_memory_of
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable, other_memory
 from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_spec, settled
@@ -213,7 +214,7 @@ def block_until_ready(x: Any) -> Any:
     if type(x) is Array:
         return x.block_until_ready()
     flat = type(x) in _FLAT and {*map(type, x)} == _ARRAYS
-    for leaf in x if flat else tree.tree_leaves(x):
+    for leaf in x if flat else stored_arrays(tree.tree_leaves(x)):
         if type(leaf) is Array:
             leaf.block_until_ready()
     return x

@@ -42,14 +42,7 @@ from corejax.extend.speed import Layer, evaluation, set_layer
 from corejax.extend.types import Packed
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import is_observed, report
-from corejax_xla_backend._lowering.types import flat_avals
-from corejax_xla_backend._physical import (
-    flat_options,
-    flat_program,
-    flat_values,
-    packed_values,
-    physical_program,
-)
+from corejax_xla_backend._parts import flat_avals, flat_options, flat_program, stored_arrays, values_stored_in
 from corejax_xla_backend._progress import compilation
 from corejax_xla_backend._several_devices import place_program
 
@@ -107,9 +100,9 @@ def run(
 ) -> list[Array]:
     """Run an executable on arrays, which are moved if necessary; the results may still be computing."""
     types = flat_avals(out_avals)
-    outs = run_by(backend, executable, [buffer_of(x, backend) for x in flat_values(arrays)], types)
+    outs = run_by(backend, executable, [buffer_of(x, backend) for x in stored_arrays(arrays)], types)
     results = [Array(buffer, aval) for buffer, aval in zip(outs, types, strict=True)]
-    return packed_values(out_avals, results)
+    return values_stored_in(out_avals, results)
 
 
 def run_where_they_are(
@@ -211,10 +204,9 @@ def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOpt
     """Compile a program and report the compilation."""
     started = time.perf_counter()
     backend, platform = target
-    logical, flat = closed, flat_program(closed)
-    if flat is not closed:
-        options = flat_options(options, closed)
-    closed = physical_program(flat)
+    logical, closed = closed, flat_program(closed)
+    if closed is not logical:
+        options = flat_options(options, logical)
     _check_dtypes(closed, name, backend)
     if not options.devices and device != backend.default_device(platform):
         options = options._replace(device=device)
@@ -257,10 +249,10 @@ def _check_dtypes(closed: ClosedJaxpr, name: str, backend: Backend) -> None:
 
 
 def _avals(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
-    """Yield the types of all variables of a program and its inner programs."""
+    """Yield the types of the arrays that store the variables of a program and its inner programs."""
     for program in programs_of(jaxpr):
         variables = (*program.constvars, *program.invars, *(v for eqn in program.eqns for v in eqn.outvars))
-        yield from (v.aval for v in variables)
+        yield from flat_avals(v.aval for v in variables)
 
 
 def report_compilation(closed: ClosedJaxpr, name: str, platform: str, ms: float, origin: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from corejax.extend import Array, ShapedArray, backends, dtypes, get_aval
 from corejax.extend.devices import buffer_of
-from corejax.extend.types import device_buffer, physical_aval
+from corejax.extend.types import device_buffer
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable, own_parts
 
 _LOCAL_REFCOUNT = 2  # references to an object that only a local variable holds: the variable's and the argument's
@@ -163,7 +163,7 @@ def make_array_from_single_device_arrays(
     buffers = [buffer_of(by_device[d], backend) for d in own]
     if isinstance(checked, SingleDeviceSharding):
         return by_device[own[0]]
-    held = physical_aval(aval)
+    (held,) = aval.parts()
     return Array(_jaxlib.join_parts(buffers, held, _jaxlib.placement(checked, held.ndim)), aval)
 
 

@@ -17,7 +17,7 @@ from corejax_xla_backend._lowering.custom_calls import attributes_of, dimension_
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.partitioned_calls import is_over_devices as is_over_devices
 from corejax_xla_backend._lowering.partitioned_calls import mesh_of as mesh_of
-from corejax_xla_backend._physical import physical_program
+from corejax_xla_backend._parts import flat_program
 
 if TYPE_CHECKING:
     from corejax_xla_backend._xla.on_host import host_function as host_function
@@ -79,7 +79,7 @@ def module_text(closed: ClosedJaxpr, platform: str, name: str, callbacks: list[C
     Returns:
         The module. Its public function `main` takes the arguments and returns the results.
     """
-    closed = physical_program(closed)
+    closed = flat_program(closed)
     module = ModuleBuilder(platform, name)
     module.callbacks = callbacks
     add_main(module, closed, [True] * len(closed.in_avals), embedded=True)

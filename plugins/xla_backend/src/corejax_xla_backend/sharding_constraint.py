@@ -27,7 +27,7 @@ from corejax.extend import (
 )
 from corejax.extend.devices import placed
 from corejax.extend.plugins import exported
-from corejax.extend.types import physical_rules
+from corejax.extend.types import Packed, physical_rules
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, other_memory
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 sharding_constraint_p = Primitive(
     "sharding_constraint",
     linear_in=(0,),
-    tags=("placing",),
+    tags=("placing", "value_types"),
     doc="Constrain its operand to a sharding over devices. Params: sharding.",
 )
 
@@ -144,8 +144,10 @@ def is_spec(x: Any) -> bool:
 
 
 @impl_rules.register(sharding_constraint_p, device=True)
-def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
+def sharding_constraint_impl(x: Any, *, sharding: Sharding) -> Any:
     """Move the array's parts to the devices that hold them."""
+    if type(x) is Packed:
+        return Packed(x.aval, tuple(sharding_constraint_impl(part, sharding=sharding) for part in x.parts))
     if not sharding.device_tuple:
         sharding = _over_own_devices(sharding, x)
     if not sharding.device_tuple:
@@ -182,9 +184,10 @@ def _transpose(ct: Any, x: Any, *, sharding: Sharding) -> list[Any]:
 deflinear(sharding_constraint_p, _transpose)
 
 
-# For keys: the sharding applies to the array of words, which has one more axis at the end.
+# The sharding applies to each array that stores a value; that of the words of keys has one more axis at the end.
 physical_rules.register(
-    sharding_constraint_p, lambda avals, words, *, sharding: sharding_constraint_p.bind(words, sharding=sharding)
+    sharding_constraint_p,
+    lambda avals, *parts, sharding: [sharding_constraint_p.bind(part, sharding=sharding) for part in parts],
 )
 
 

@@ -28,7 +28,7 @@ from corejax.extend.transforms import check_outputs, float0, named_as, tangent_a
 from corejax_control_flow.custom._arguments import Parameters
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.programs.messages import shown, typed_tree
-from corejax_control_flow.programs.tracing import check_leaves, trace
+from corejax_control_flow.programs.tracing import check_leaves, same_type, trace
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -181,6 +181,6 @@ def _check_types(fun: Any, in_tree: Any, avals: list[ShapedArray], own_tree: Any
             f"  {typed_tree(in_tree, avals)}\ngot\n  {typed_tree(own_tree, own)}"
         )
     for i, (a, b) in enumerate(zip(avals, own, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype:
+        if not same_type(a, b):
             name = leaf_names(in_tree, "args")[i]
             raise TypeError(f"the converted {fun_name(fun)}: {name} was {shown(a)} in the examples, got {shown(b)}")

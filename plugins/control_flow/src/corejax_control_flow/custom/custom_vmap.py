@@ -24,7 +24,7 @@ from corejax_control_flow.custom._user_call import CustomRuleFunction, P, R
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
 from corejax_control_flow.custom.open_calls import evaluates
 from corejax_control_flow.programs.messages import place, shown, typed_tree
-from corejax_control_flow.programs.tracing import check_leaves, trace
+from corejax_control_flow.programs.tracing import check_leaves, same_type, trace
 
 
 class custom_vmap(CustomRuleFunction[P, R]):
@@ -161,7 +161,7 @@ class _UserRule:
             raise TypeError(f"{what}: out_batched does not have the structure of the result: {error}") from None
         for i, (x, b, aval) in enumerate(zip(outs, flags, self.avals_out, strict=True)):
             expected, got = unmapped_aval(axis_size, 0 if b else None, aval), get_aval(x)
-            if got.shape != expected.shape or got.dtype != expected.dtype:
+            if not same_type(got, expected):
                 name = leaf_names(out_tree, "result")[i]
                 kind = f"batched (axis size {axis_size})" if b else "not batched"
                 raise TypeError(f"{what} returns {name} of type {shown(got)}; {kind}, it must be {shown(expected)}")

@@ -33,7 +33,7 @@ from corejax.extend import (
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import structural, tangent_aval, unmapped_aval, zero_cotangent
 from corejax_control_flow.programs.messages import typed_tree
-from corejax_control_flow.programs.tracing import check_leaves, trace, with_common_consts
+from corejax_control_flow.programs.tracing import check_leaves, same_type, trace, with_common_consts
 
 linear_call_p = Primitive(
     "linear_call",
@@ -72,13 +72,11 @@ def linear_call(
     ct_avals = [tangent_aval(a) for a in callee.jaxpr.out_avals]
     ct_tree = tree.treedef_tuple([res_tree, callee.out_tree])
     transpose = trace("linear_call", fun_transpose, ct_tree, [*res_avals, *ct_avals])
-    got = transpose.jaxpr.out_avals
-    if transpose.out_tree != lin_tree or any(
-        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, lin_avals, strict=True)
-    ):
+    got, wanted = transpose.jaxpr.out_avals, [tangent_aval(a) for a in lin_avals]
+    if transpose.out_tree != lin_tree or not all(map(same_type, got, wanted)):
         raise TypeError(
             f"linear_call: the transpose {fun_name(fun_transpose)} must return cotangents of the linear arguments of "
-            f"{fun_name(fun)}:\n  {typed_tree(lin_tree, lin_avals)}\nit returns\n  "
+            f"{fun_name(fun)}:\n  {typed_tree(lin_tree, wanted)}\nit returns\n  "
             f"{typed_tree(transpose.out_tree, got)}"
         )
     (callee_program, transpose_program), consts = with_common_consts([callee, transpose])

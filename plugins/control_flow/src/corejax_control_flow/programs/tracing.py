@@ -50,6 +50,11 @@ class Traced(NamedTuple):
     cells: tuple[Cell, ...] = ()
 
 
+def same_type(a: ShapedArray, b: ShapedArray) -> bool:
+    """Return whether two types are equal apart from weak types and refinements."""
+    return a.strip_weak_type().refined(None) is b.strip_weak_type().refined(None)
+
+
 def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
     """Trace a function on leaves of these types; `in_tree` is the structure of the tuple of its arguments.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import ClosedJaxpr, ShapedArray, close_over_consts, fun_name, inline_closed, tree
 from corejax_control_flow.programs.messages import typed_tree
-from corejax_control_flow.programs.tracing import trace
+from corejax_control_flow.programs.tracing import same_type, trace
 
 
 def check_returns(
@@ -18,7 +18,7 @@ def check_returns(
     Raises:
         TypeError: if it does not. The message names the function by `what` and the argument by `like`.
     """
-    if out_tree != in_tree or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, avals, strict=True)):
+    if out_tree != in_tree or not all(map(same_type, got, avals)):
         raise TypeError(
             f"{what} must return the structure and types of the {like}:\n  {typed_tree(in_tree, avals)}\n"
             f"it returns\n  {typed_tree(out_tree, got)}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, ShapedArray, split_list, stage_closed, xla_translations
+from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
 from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops.progress import ProgressBar, progress_p, report, report_p
-from corejax_control_flow.loops.scan_of_parts import divides_values, scan_of_parts
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.loops.while_rules import while_p
 
@@ -37,16 +36,10 @@ def scan_translation(
     One iteration has `unroll` steps; the remaining steps follow the loop. The regions refer to constants and scanned
     arrays from outside, so that the loop does not carry them.
     """
-    if divides_values(jaxpr, num_carry, num_consts):
-        params: dict[str, Any] = {"jaxpr": jaxpr, "num_carry": num_carry, "num_consts": num_consts}
-        params |= {"length": length, "linear": linear, "reverse": reverse, "unroll": unroll}
-        of_parts = stage_closed(lambda *args: scan_of_parts(scan_p, args, **params), in_avals)
-        results: list[Any] = ctx.inline(of_parts, in_vals)
-        return results
     consts, carry, xs = split_list(in_vals, [num_consts, num_carry])
     if isinstance(length, SymbolicDim):
         return _scan_of_symbolic_length(ctx, _Loop(jaxpr, consts, xs, num_carry, length, reverse), carry)
-    ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]
+    ys = [ctx.full(a, 0) for a in _stacked(length, jaxpr.out_avals[num_carry:])]
     loop = _Loop(jaxpr, consts, xs, num_carry, length, reverse)
     counter = np.dtype(np.int32 if length < 2**31 else np.int64)
     iterations = length // unroll
@@ -67,14 +60,33 @@ def _scan_of_symbolic_length(ctx: TranslationContext, loop: _Loop, carry: Sequen
     empty array, even if no iteration would run it.
     """
     length, size = loop.length, loop.length if _is_positive(loop.length) else loop.length + 1
-    stacked = [ShapedArray((size, *a.shape), a.dtype) for a in loop.jaxpr.out_avals[loop.num_carry :]]
+    y_avals = loop.jaxpr.out_avals[loop.num_carry :]
     if size != length:
-        loop.xs = [ctx.pad(x, [(0, 1, 0), *[(0, 0, 0)] * (x.aval.ndim - 1)]) for x in loop.xs]
-    state = _while(ctx, loop, [*carry, *(ctx.full(a, 0) for a in stacked)], np.dtype(np.int32), length, 1)
+        loop.xs = [_resized(ctx, x, x.aval.update(shape=(size, *x.aval.shape[1:])), _padded) for x in loop.xs]
+    ys = [ctx.full(a, 0) for a in _stacked(size, y_avals)]
+    state = _while(ctx, loop, [*carry, *ys], np.dtype(np.int32), length, 1)
     if size == length:
         return state
     last, ys = split_list(state, [loop.num_carry])
-    return [*last, *(ctx.slice(y, [0] * y.aval.ndim, (length, *y.aval.shape[1:])) for y in ys)]
+    return [*last, *(_resized(ctx, y, aval, _cut) for y, aval in zip(ys, _stacked(length, y_avals), strict=True))]
+
+
+def _stacked(length: Any, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+    return [a.update(shape=(length, *a.shape)).refined(None) for a in avals]
+
+
+def _resized(ctx: TranslationContext, x: Any, aval: ShapedArray, resize: Callable[..., Any]) -> Any:
+    """Return a value with another size of its first axis, from `resize` of its parts."""
+    parts = zip(ctx.parts([x]), aval.part_axes(0), aval.parts(), strict=True)
+    return ctx.packed(aval, [resize(ctx, *part) for part in parts])
+
+
+def _padded(ctx: TranslationContext, x: Any, axis: int, aval: ShapedArray) -> Any:
+    return ctx.pad(x, [(0, int(i == axis), 0) for i in range(aval.ndim)])
+
+
+def _cut(ctx: TranslationContext, x: Any, axis: int, aval: ShapedArray) -> Any:
+    return ctx.slice(x, [0] * aval.ndim, aval.shape)
 
 
 def _is_positive(length: Any) -> bool:
@@ -133,25 +145,32 @@ class _Loop:
         """Run the body at one position of the scanned arrays."""
         carry, ys = split_list(state, [self.num_carry])
         zero = ctx.constant(np.zeros((), position.aval.dtype))
-        elements = [_element(ctx, x, position, zero) for x in self.xs]
+        types = self.jaxpr.in_avals[len(self.consts) + self.num_carry :]
+        elements = [_element(ctx, x, aval, position, zero) for x, aval in zip(self.xs, types, strict=True)]
         outs = ctx.inline(self.jaxpr, [*self.consts, *carry, *elements])
         new, results = split_list(outs, [self.num_carry])
         return [*new, *(_store(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
 
 
-def _element(ctx: TranslationContext, x: Any, position: Any, zero: Any) -> Any:
-    shape = x.aval.shape[1:]
-    attrs = f"slice_sizes = {ctx.i64((1, *shape))}"
-    start = [position, *(zero for _ in shape)]
-    return ctx.reshape(
-        ctx.op("dynamic_slice", x, *start, out=ShapedArray((1, *shape), x.aval.dtype), attrs=attrs), shape
-    )
+def _element(ctx: TranslationContext, x: Any, aval: ShapedArray, position: Any, zero: Any) -> Any:
+    """Slice the arrays that store `x` along the axes that store its first axis; `aval` is the element's type."""
+    elements = []
+    for part, axis, element in zip(ctx.parts([x]), x.aval.part_axes(0), aval.parts(), strict=True):
+        shape = (*part.aval.shape[:axis], 1, *part.aval.shape[axis + 1 :])
+        start = [position if i == axis else zero for i in range(len(shape))]
+        attrs, out = f"slice_sizes = {ctx.i64(shape)}", ShapedArray(shape, element.dtype)
+        elements.append(ctx.reshape(ctx.op("dynamic_slice", part, *start, out=out, attrs=attrs), element.shape))
+    return ctx.packed(aval, elements)
 
 
 def _store(ctx: TranslationContext, stack: Any, element: Any, position: Any, zero: Any) -> Any:
-    shape = stack.aval.shape[1:]
-    update = ctx.reshape(element, (1, *shape))
-    return ctx.op("dynamic_update_slice", stack, update, position, *(zero for _ in shape), out=stack.aval)
+    """Write the arrays that store an element into those of `stack`, the inverse of `_element`."""
+    stacks = []
+    for part, axis, new in zip(ctx.parts([stack]), stack.aval.part_axes(0), ctx.parts([element]), strict=True):
+        shape = (*part.aval.shape[:axis], 1, *part.aval.shape[axis + 1 :])
+        start = [position if i == axis else zero for i in range(len(shape))]
+        stacks.append(ctx.op("dynamic_update_slice", part, ctx.reshape(new, shape), *start, out=part.aval))
+    return ctx.packed(stack.aval, stacks)
 
 
 @xla_translations.register(while_p)

@@ -19,7 +19,6 @@ from corejax.extend.types import (
     Refinement,
     ValueType,
     from_numbers,
-    physical_aval,
     refinement_reader,
 )
 from corejax_explain.program_text.scalars import INT, UNSIGNED, Scalar, scalar_from_text
@@ -199,14 +198,8 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
 
 def value_type(name: str) -> type[ValueType] | None:
     """Return the value type with this name, the latest one that was defined, or None; plugins are loaded if need be."""
-    for _ in range(2):
-        classes = [ValueType]
-        for cls in classes:
-            classes += cls.__subclasses__()
-        found = [cls for cls in classes[1:] if cls.__name__ == name]
-        if found or not plugin_access().load_primitives():
-            break
-    return found[-1] if found else None
+    found = ValueType.named(name)
+    return ValueType.named(name) if found is None and plugin_access().load_primitives() else found
 
 
 class ValueReader(Cursor):
@@ -250,7 +243,7 @@ class ValueReader(Cursor):
             return Packed(aval, tuple(parts))
         try:
             if aval.dtype.names is not None:
-                return Array(from_numbers(self._const(physical_aval(aval)), aval.dtype), aval)
+                return Array(from_numbers(self._const(*aval.parts()), aval.dtype), aval)
             return Array(self._const(aval), aval)
         except JaxprSyntaxError:
             raise

@@ -40,6 +40,8 @@ def lazy_names(
     public_names = sorted({*homes, *own} - set(hidden.split()))
 
     def __getattr__(name: str) -> Any:
+        if name == "__all__":  # `import *` also takes the names of other plugins
+            return [public for public in __dir__() if not public.startswith("_")]
         home = homes.get(name)
         if home is not None:
             value = prepare(home, getattr(importlib.import_module(f"{package}.{home[0]}"), home[1]))

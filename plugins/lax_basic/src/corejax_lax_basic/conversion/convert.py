@@ -208,7 +208,7 @@ def _identity(x: Any) -> Any:
 stop_gradient_p = Primitive(
     "stop_gradient",
     abstract_eval=takes("stop_gradient", 1)(_identity),
-    tags=("elementwise", "structural", "cheap"),
+    tags=("elementwise", "structural", "cheap", "value_types"),
     doc="Return the operand, with derivative zero.",
 )
 impl_rules.register(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, defzero
-from corejax.extend.types import physical_aval, physical_rules
+from corejax.extend.types import physical_rules
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, ORDERED, to_bool
 from corejax_lax_basic.elementwise._family import RowOptions, binary
@@ -59,7 +59,7 @@ def _register_physical(comparison: Primitive, joined: Primitive) -> None:
     @physical_rules.register(comparison)
     def rule(avals: tuple[ShapedArray, ...], *operands: Any) -> Any:
         shape = max((aval.shape for aval in avals), key=len)
-        inner = physical_aval(avals[0]).shape[avals[0].ndim :]
+        inner = avals[0].parts()[0].shape[avals[0].ndim :]
         axes = [(*range(aval.ndim), *range(len(shape), len(shape) + len(inner))) for aval in avals]
         x, y = (broadcast_in_dim(v, (*shape, *inner), d) for v, d in zip(operands, axes, strict=True))
         numbers = reshape(comparison.bind(x, y), (*shape, -1))

@@ -222,7 +222,7 @@ def _unstack_abstract_eval(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
 
 
 def _unstack_transpose(cts: Any, x: Any, *, axis: int) -> list[Any]:
-    return [stack(cts, axis)]
+    return [stack(cts, axis) if cts else None]
 
 
 def _unstack_vmap(axis_size: int, vals: Any, dims: Any, *, axis: int) -> Any:

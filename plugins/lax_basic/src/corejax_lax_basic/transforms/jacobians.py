@@ -2,48 +2,89 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from corejax import jvp, vjp, vmap
-from corejax.extend import Array, dtypes, get_aval, tree
-from corejax.extend.transforms import Differentiation, differentiated, float0, named_as, structural
+from corejax.extend import Array, ShapedArray, dtypes, get_aval, tree
+from corejax.extend.transforms import Differentiation, differentiated, float0, named_as, structural, tangent_aval
+from corejax.extend.types import ValueType
+from corejax_lax_basic.values.pack import pack, unpack
 
 Argnums = int | Sequence[int]
 P = ParamSpec("P")
 Aux = TypeVar("Aux")
 
 
+def _tangent_types(leaves: Sequence[Any]) -> list[ShapedArray]:
+    return [tangent_aval(get_aval(x)) for x in leaves]
+
+
 def _basis(leaves: Sequence[Any]) -> list[Any]:
-    """Return the standard basis of the space of several arrays: for each, the whole basis along a new leading axis."""
-    avals = [get_aval(x) for x in leaves]
-    total = sum(a.size for a in avals)
+    """Return the standard basis of the tangents of several values: for each, the basis along a new leading axis.
+
+    The basis of a value type that is its own tangent type consists of the elements of the arrays that store it.
+    """
+    types = _tangent_types(leaves)
+    total = sum(part.size for t in types for part in t.parts())
     out = []
     start = 0
-    for a in avals:
-        rows = np.zeros((total, a.size), a.dtype)
-        rows[start : start + a.size] = np.eye(a.size, dtype=a.dtype)
-        out.append(Array(rows.reshape(total, *a.shape)))
-        start += a.size
+    for t in types:
+        parts = []
+        for part in t.parts():
+            rows = np.zeros((total, part.size), part.dtype)
+            rows[start : start + part.size] = np.eye(part.size, dtype=part.dtype)
+            parts.append(Array(rows.reshape(total, *part.shape)))
+            start += part.size
+        out.append(_packed(t, parts, 1))
     return out
+
+
+def _packed(element: ShapedArray, parts: Sequence[Any], ndim: int) -> Any:
+    """Return a batch of values with `ndim` leading axes from the arrays that store it."""
+    if not isinstance(element, ValueType):
+        return parts[0]
+    pack_batch: Callable[..., Any] = functools.partial(pack, element)
+    for _ in range(ndim):
+        pack_batch = vmap(pack_batch)
+    return pack_batch(*parts)
 
 
 def _split(x: Any, axis: int, leaves: Sequence[Any]) -> list[Any]:
-    """Cut the basis axis (-1: the last) of `x` into the shapes of the leaves."""
+    """Cut the basis axis (0, or -1 for the last) of `x` into the shapes of the leaves' tangents."""
+    types = _tangent_types(leaves)
+    no_tangent = getattr(x, "dtype", None) == float0
+    aval = x if no_tangent else get_aval(x)
+    if isinstance(aval, ValueType):
+        element, columns = aval.update(shape=aval.shape[1:]), [_split(part, 0, leaves) for part in vmap(unpack)(x)]
+        return [_packed(element, parts, t.ndim) for t, parts in zip(types, zip(*columns, strict=True), strict=True)]
     out = []
     start = 0
-    no_tangent = getattr(x, "dtype", None) == float0
-    shape = x.shape if no_tangent else get_aval(x).shape
+    shape = aval.shape
     axis %= len(shape)
     reshape = np.reshape if no_tangent else structural.reshape
-    for leaf in leaves:
-        aval = get_aval(leaf)
-        part = _slice_axis(x, start, start + aval.size, axis)
-        out.append(reshape(part, (*shape[:axis], *aval.shape, *shape[axis + 1 :])))
-        start += aval.size
+    for t in types:
+        parts = []
+        for a in t.parts():
+            part = _slice_axis(x, start, start + a.size, axis)
+            parts.append(reshape(part, (*shape[:axis], *a.shape, *shape[axis + 1 :])))
+            start += a.size
+        out.append(_packed(t, parts, axis))
     return out
+
+
+def _check_outputs(asked: Differentiation, tangents: Sequence[ShapedArray]) -> None:
+    """Raise TypeError if an output is of a value type that is its own tangent type."""
+    for aval in tangents:
+        if isinstance(aval, ValueType):
+            raise TypeError(
+                f"{asked.transform} of {asked.fun_name}: derivatives of the output have the type {aval.str_short()}, "
+                "which cannot have the axes of an input behind its own. Differentiate a function of the arrays that "
+                "store values: let it take them (corejax.lax.pack) and return them (corejax.lax.unpack)"
+            )
 
 
 def _slice_axis(x: Any, start: int, stop: int, axis: int) -> Any:
@@ -82,10 +123,12 @@ def jacfwd(
 
     Returns:
         A function that computes the Jacobian: the structure of the output with that of the input inside; each leaf has
-        the shape of the output followed by that of the input.
+        the shape of the output followed by that of the input. For an input of a value type, it has the shape of the
+        input's tangents, and is a batch of these, as the gradient of each element of the output.
 
     Raises:
-        TypeError: an input is not real floating-point (complex with `holomorphic`).
+        TypeError: an input is not real floating-point (complex with `holomorphic`), or derivatives of an output are of
+            a value type.
     """
     return differentiated(Differentiation("jacfwd", fun, argnums, has_aux, holomorphic, forward=True), _forward)
 
@@ -95,6 +138,7 @@ def _forward(chosen: Any) -> Any:
 
     def push(*tangents: Any) -> Any:
         result = jvp(partial, chosen.wanted, chosen.in_tree.unflatten(tangents), has_aux=has_aux)
+        _check_outputs(chosen.asked, [get_aval(t) for t in tree.tree_leaves(result[1])])
         return result[1], (result[2] if has_aux else None)
 
     tangents_out, aux = vmap(push, out_axes=(-1, None))(*_basis(chosen.leaves))
@@ -149,7 +193,8 @@ def jacrev(
         A function that computes the Jacobian, as `jacfwd` does.
 
     Raises:
-        TypeError: an input or output is not real floating-point (complex with `holomorphic`).
+        TypeError: an input or output is not real floating-point (complex with `holomorphic`), or derivatives of an
+            output are of a value type.
     """
     return differentiated(Differentiation("jacrev", fun, argnums, has_aux, holomorphic, allow_int), _reverse)
 
@@ -163,6 +208,8 @@ def _reverse(chosen: Any) -> Any:
         if not (dtypes.is_complex if asked.holomorphic else dtypes.is_float)(dtype):
             needs = "with holomorphic=True needs complex" if asked.holomorphic else "needs real floating-point"
             raise TypeError(f"jacrev {needs} outputs, but {asked.fun_name} returns {dtype.name}")
+
+    _check_outputs(asked, _tangent_types(outs))
 
     def pull_back(*cts: Any) -> Any:
         return pullback(tree.tree_unflatten(out_tree, cts))

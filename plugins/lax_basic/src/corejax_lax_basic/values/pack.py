@@ -17,6 +17,7 @@ from corejax.extend import (
     ShapedArray,
     as_array,
     get_aval,
+    host_value,
     impl_rules,
     instantiate,
     is_undef_primal,
@@ -26,7 +27,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax.extend.messages import NotDifferentiableError
-from corejax.extend.types import Packed, ValueType
+from corejax.extend.types import Packed, ValueType, from_numbers, numbers_of
 
 __all__ = ["pack", "pack_p", "unpack", "unpack_p"]
 
@@ -60,7 +61,7 @@ def unpack(x: Any) -> tuple[Any, ...]:
 
 
 def _pack_type(*avals: ShapedArray, type: ValueType) -> ValueType:
-    if not isinstance(type, ValueType):
+    if not isinstance(type, ShapedArray) or type.parts() == (type,):
         raise TypeError(f"pack: type has to be a value type (a subclass of ValueType), got {type!r}")
     expected = type.parts()
     if len(avals) != len(expected):
@@ -74,7 +75,7 @@ def _pack_type(*avals: ShapedArray, type: ValueType) -> ValueType:
 def _unpack_types(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
     if len(avals) != 1:
         raise TypeError(f"unpack takes 1 operand, got {len(avals)}")
-    if not isinstance(avals[0], ValueType):
+    if avals[0].parts() == (avals[0],):
         raise TypeError(f"unpack: expected a value of a value type, got {avals[0].str_short(short_dtypes=False)}")
     return avals[0].parts()
 
@@ -95,13 +96,15 @@ unpack_p = Primitive(
 
 
 @impl_rules.register(pack_p, device=True)
-def _pack_impl(*parts: Any, type: ValueType) -> Packed:
-    return Packed(type, parts)
+def _pack_impl(*parts: Any, type: ShapedArray) -> Any:
+    if isinstance(type, ValueType):
+        return Packed(type, parts)
+    return from_numbers(host_value(parts[0]), type.dtype)
 
 
 @impl_rules.register(unpack_p, device=True)
-def _unpack_impl(x: Packed) -> list[Any]:
-    return list(x.parts)
+def _unpack_impl(x: Any) -> list[Any]:
+    return list(x.parts) if isinstance(x, Packed) else [numbers_of(host_value(x))]
 
 
 # -- derivatives: of types that are their own tangent types, which are linear in their parts ---------------------------
@@ -150,4 +153,4 @@ def _pack_vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], 
 
 @vmap_rules.register(unpack_p)
 def _unpack_vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int]) -> tuple[list[Any], list[int]]:
-    return unpack_p.bind(*vals), list(get_aval(vals[0]).part_axes(dims[0]))  # type: ignore[attr-defined]  # a ValueType
+    return unpack_p.bind(*vals), list(get_aval(vals[0]).part_axes(dims[0]))

@@ -10,8 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, deflinear, dtypes, jvp_rules, move_batch_axis, tree
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    as_array,
+    deflinear,
+    dtypes,
+    get_aval,
+    jvp_rules,
+    move_batch_axis,
+    tree,
+)
 from corejax.extend.transforms import axis_size_of, collective_rules
+from corejax.extend.types import ValueType
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import (
     Groups,
@@ -62,9 +73,17 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     leaves, treedef = tree.tree_flatten(x)
     try:
-        return tree.tree_unflatten(treedef, [one(leaf) for leaf in leaves])
+        return tree.tree_unflatten(treedef, [of_parts(one, leaf) for leaf in leaves])
     except TypeError as error:
         raise TypeError(f"psum: x is a pytree of arrays: {error}") from None
+
+
+def of_parts(fun: Callable[[Any], Any], x: Any) -> Any:
+    """Return a linear function of an array, or of each part of a value whose type is its own tangent type."""
+    aval = get_aval(x)
+    if isinstance(aval, ValueType) and aval.tangent_type() is aval:
+        return lax.pack(aval, *map(fun, lax.unpack(x)))
+    return fun(x)
 
 
 def _positions(axis_name: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:

@@ -31,9 +31,8 @@ from corejax.extend import (
 )
 from corejax.extend.messages import run_within
 from corejax.extend.plugins import exported
-from corejax.extend.transforms import named_as, named_axes, unmapped_aval
+from corejax.extend.transforms import named_as, named_axes, structural, unmapped_aval
 from corejax.extend.types import as_dim
-from corejax_lax_basic import lax
 from corejax_parallel.mapping.blocks import for_leaves
 from corejax_parallel.mapping.primitive import by_program, runs_piecewise, shard_map_p
 from corejax_parallel.mapping.sameness import differing
@@ -295,9 +294,9 @@ def as_shard_map(
     """Express `pmap` as `shard_map` of blocks of length 1; the decomposition of `xla_pmap`."""
 
     def block(*blocks: Any) -> list[Any]:
-        elements = [x if d is None else lax.squeeze(x, (d,)) for x, d in zip(blocks, in_axes, strict=True)]
+        elements = [x if d is None else structural.index_axis(x, 0, d) for x, d in zip(blocks, in_axes, strict=True)]
         outs = jaxpr_as_fun(call_jaxpr)(*elements)
-        return [x if d is None else lax.expand_dims(x, (d,)) for x, d in zip(outs, out_axes, strict=True)]
+        return [x if d is None else structural.broadcast_axis(x, 1, d) for x, d in zip(outs, out_axes, strict=True)]
 
     def staged() -> ClosedJaxpr:
         avals = [

@@ -53,7 +53,7 @@ from corejax.extend.plugins import exported
 from corejax.extend.programs import dce_rules, select_list
 from corejax.extend.transforms import named_axes
 from corejax_lax_basic import lax
-from corejax_parallel.collectives.reductions import psum_p
+from corejax_parallel.collectives.reductions import of_parts, psum_p
 from corejax_parallel.contexts import axes_of_body
 from corejax_parallel.mapping.blocks import names_in, over_blocks, whole_type, with_dimension
 from corejax_parallel.named_sharding import NamedSharding
@@ -375,11 +375,11 @@ def _transposed(
 
 
 def _share(ct: Any, count: int) -> Any:
-    return ct if count == 1 else lax.div(ct, lax.full_like(ct, count))
+    return ct if count == 1 else of_parts(lambda part: lax.div(part, lax.full_like(part, count)), ct)
 
 
 def _summed(ct: Any, names: tuple[Any, ...]) -> Any:
-    return psum_p.bind(ct, axis_name=names, axis_index_groups=None) if names else ct
+    return of_parts(lambda part: psum_p.bind(part, axis_name=names, axis_index_groups=None), ct) if names else ct
 
 
 @transpose_rules.register(shard_map_p, symbolic_zeros=True)

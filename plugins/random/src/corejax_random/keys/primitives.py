@@ -36,7 +36,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax.extend.speed import HostCode
-from corejax.extend.types import from_numbers, numbers_of, physical_aval, physical_rules
+from corejax.extend.types import from_numbers, numbers_of, physical_rules
 from corejax_lax_basic import lax
 from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import by_name
@@ -140,9 +140,9 @@ def random_wrap_type(words: ShapedArray, *, impl: str) -> ShapedArray:
 
 @abstract_eval_rules.register(random_unwrap_p)
 def random_unwrap_type(keys: ShapedArray) -> ShapedArray:
-    """Return the physical type."""
+    """Return the type of the words."""
     _keys("random_unwrap", keys)
-    return physical_aval(keys)
+    return keys.parts()[0]
 
 
 @abstract_eval_rules.register(random_split_p)

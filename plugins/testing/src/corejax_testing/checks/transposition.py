@@ -10,6 +10,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import MissingRuleError, UndefPrimal, as_array, is_undef_primal, transpose_rules
+from corejax.extend.messages import NotLinearError
 from corejax_testing.arrays import Array, compare, compare_each, direction, is_inexact, replaced, tolerance, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.derivatives import needs_jvp, pushed
@@ -106,10 +107,11 @@ def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.ra
     where = f"of operands {list(chosen)}" if len(chosen) > 1 else f"of operand {chosen[0]}"
     try:
         found = rule(given, *args, **call.params)
-    except (TypeError, MissingRuleError):
+    except (TypeError, MissingRuleError, NotLinearError) as error:
         entry = transpose_rules.rule_of(call.primitive)
-        derived = entry is None or entry.derived is not None
-        if "higher_order" in call.primitive.tags or (derived and not set(chosen) <= set(call.primitive.linear_in)):
+        refuses = entry is None or entry.derived is not None or isinstance(error, NotLinearError)
+        undeclared = not set(chosen) <= set(call.primitive.linear_in)
+        if "higher_order" in call.primitive.tags or (refuses and undeclared):
             return False  # the program is linear in these operands only by their values
         raise
     if len(found) != len(args):

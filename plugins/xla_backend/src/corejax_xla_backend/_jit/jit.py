@@ -428,7 +428,10 @@ class Jitted:
         signature, _, _, stand_ins = self._signature_of(args, kwargs)
         program = self.traced(signature, stand_ins)
         shardings = self._shardings(program)
-        return program.out_info(None if shardings is None else shardings[1])
+        if shardings is None:
+            return program.out_info()
+        of_parts = [s for s, a in zip(shardings[1], program.closed.out_avals, strict=False) for _ in a.parts()]
+        return program.out_info(of_parts)
 
     def _signature_of(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

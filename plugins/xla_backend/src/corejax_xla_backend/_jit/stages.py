@@ -28,7 +28,7 @@ from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.callables import run_donating, unblock_new_calls
 from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._jit.traces import TracedProgram, keyed_cells
-from corejax_xla_backend._physical import flat_options, flat_program, physical_program
+from corejax_xla_backend._parts import flat_options, flat_program
 from corejax_xla_backend._programs import compiled, known_options, run
 from corejax_xla_backend._several_devices import assign_devices, place_program
 from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
@@ -230,7 +230,7 @@ class Lowered(Stage):
         self.lowering: Any = None
         if backend.capabilities.lowering:
             more = known_options(flat_options(self._options, self.jaxpr), self.name, backend)
-            program = physical_program(flat_program(self.jaxpr))
+            program = flat_program(self.jaxpr)
             self.lowering = backend.lower(program, name=self.name, platform=platform, **more)
 
     def as_text(self, dialect: str | None = None, *, pretty: bool = True, debug_info: bool = False) -> str:

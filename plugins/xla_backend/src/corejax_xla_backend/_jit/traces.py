@@ -32,9 +32,10 @@ from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace
 from corejax.extend.messages import clears_cache, drop_oldest
 from corejax.extend.programs import same_jaxpr
 from corejax.extend.transforms import Cell, cell_arguments, in_context, trace_stack, write_cells
-from corejax.extend.types import ShapeDtypeStruct
+from corejax.extend.types import Packed, ShapeDtypeStruct, ValueType
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._live import LiveSet
+from corejax_xla_backend._parts import flat_avals
 from corejax_xla_backend._programs import share_compiled
 
 
@@ -97,12 +98,21 @@ class TracedProgram(NamedTuple):
         return tree.tree_unflatten(self.out_tree, write_cells(cells, outs))
 
     def out_info(self, shardings: Sequence[Any] | None = None) -> Any:
-        """Return shape, dtype and sharding of the result: `ShapeDtypeStruct`s in its structure."""
+        """Return shape, dtype and sharding of the result: `ShapeDtypeStruct`s in its structure.
+
+        Args:
+            shardings: the shardings of the arrays that store the results; None if they are not known.
+        """
         avals = self.closed.out_avals[: self.out_tree.num_leaves]
-        shardings = shardings and shardings[: len(avals)]
-        pairs = zip(avals, shardings or [None] * len(avals), strict=True)
-        infos = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in pairs]
-        return tree.tree_unflatten(self.out_tree, infos)
+        each = iter(shardings or [None] * len(flat_avals(avals)))
+        return tree.tree_unflatten(self.out_tree, [_info(aval, [next(each) for _ in aval.parts()]) for aval in avals])
+
+
+def _info(aval: ShapedArray, shardings: Sequence[Any]) -> Any:
+    """Return a type as a `ShapeDtypeStruct`; a value type, as a `Packed` of these."""
+    if isinstance(aval, ValueType):
+        return Packed(aval, tuple(_info(part, [s]) for part, s in zip(aval.parts(), shardings, strict=True)))
+    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=shardings[0])
 
 
 def keyed_cells(args: Any) -> tuple[Any, list[Cell], list[Cell]]:

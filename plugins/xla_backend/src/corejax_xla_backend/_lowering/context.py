@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, dtypes, host_value
-from corejax.extend.types import SymbolicDim, ValueType, as_dim, max_dim
+from corejax.extend.types import SymbolicDim, as_dim, max_dim
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned
 from corejax_xla_backend._lowering.inlining import Inlining
 from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
@@ -28,11 +28,11 @@ from corejax_xla_backend._lowering.types import (
     Value,
     check_operands,
     element_text,
-    flat_avals,
     flat_values,
     packed_values,
     tensor_type,
 )
+from corejax_xla_backend._parts import flat_avals, is_stored
 
 # Operations that would not keep the order of effects, in the user's words.
 _UNORDERED = {"while": "in the condition of a loop", "sdy.manual_computation": "in the function of a shard_map or pmap"}
@@ -198,8 +198,8 @@ class TranslationContext(Placing, Inlining):
         Raises:
             ValueError: the operands and results do not share `batch_dims` leading axes.
         """
-        results = [out] if isinstance(out, ShapedArray) else out
-        avals = [v.aval for v in operands]
+        results = flat_avals([out] if isinstance(out, ShapedArray) else out)
+        avals = [v.aval for v in flat_values(operands)]
         check_batch(target, [*avals, *results], batch_dims)
         batch_dims = batch_dims if self.module.meshes.count > 1 else 0
         attrs = attributes_of(
@@ -239,12 +239,12 @@ class TranslationContext(Placing, Inlining):
 
     @staticmethod
     def packed(aval: ShapedArray, parts: Sequence[Value]) -> Value:
-        """Return the value of a value type that the values `parts` store."""
-        return PackedValue(aval, parts)
+        """Return the value of a type that the values `parts` store."""
+        return packed_values([aval], parts)[0]
 
     @staticmethod
     def parts(values: Iterable[Value]) -> list[Value]:
-        """Return values of arrays only: a value of a value type is replaced by those of the arrays that store it."""
+        """Return values of arrays only: a value that is stored in other arrays is replaced by theirs."""
         return flat_values(values)
 
     # -- constants and shapes ----------------------------------------------------------------------
@@ -304,7 +304,7 @@ class TranslationContext(Placing, Inlining):
 
     def full(self, aval: ShapedArray, value: Any) -> Value:
         """Return a constant with the same value everywhere; for an integer dtype, the value may be a symbol."""
-        if isinstance(aval, ValueType):
+        if is_stored(aval):
             return PackedValue(aval, [self.full(part, value) for part in aval.parts()])
         if isinstance(value, SymbolicDim):
             return self._dense(str(value), aval)

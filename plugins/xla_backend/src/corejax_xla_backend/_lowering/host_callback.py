@@ -31,11 +31,13 @@ from corejax.extend import (
 )
 from corejax.extend.messages import HostCallbackError, clears_cache, exact
 from corejax.extend.transforms import replaying
+from corejax.extend.types import Packed, ValueType
 from corejax_xla_backend._callbacks import Failures
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value
+from corejax_xla_backend._parts import flat_avals, stored_arrays, values_stored_in
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 # Targets for programs over several devices, without results: each device calls them with its parts of the operands.
@@ -66,7 +68,7 @@ def from_impl(primitive: Primitive) -> Any:
         avals_out = primitive.abstract(avals, params)
         source = ctx.source
         # The key has no shapes, because each device may call the function with its part of the operands.
-        types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
+        types = tuple([aval if isinstance(aval, ValueType) else (aval.dtype, aval.weak_type) for aval in avals])
         params_key = [(name, type(value), exact(value)) for name, value in params.items()]
         key = (primitive, types, *params_key, source and source[:2])
         in_parts = params.get("partitioned", False) and not ordered
@@ -102,31 +104,39 @@ def _callback(
     An exception of the impl gets a note with `source`, the user's line that traced the equation. If the program must
     continue after a failure (over several devices), `failures` stores the exception.
     """
-    evaluation = bottom_trace()
+    evaluation, count = bottom_trace(), len(flat_avals(avals))
 
     def callback(*operands: Any) -> tuple[Any, ...]:
         outside = callbacks.running
-        values, tokens = operands[: len(avals)], operands[len(avals) :]
+        values, tokens = operands[:count], operands[count:]
         try:
             callbacks.running = True
-            # Copies, because the impl may keep its operands and the program reuses their memory.
-            arrays = [
-                Array(np.array(x, aval.dtype), aval if x.shape == aval.shape else aval.update(shape=x.shape))
-                for x, aval in zip(values, avals, strict=True)
-            ]
             with replaying(source), set_current_trace(evaluation):
-                outs = evaluation.process_primitive(primitive, arrays, params)
-            return (*map(host_value, outs), *tokens)
+                outs = evaluation.process_primitive(primitive, _copies(values, avals), params)
+            return (*map(host_value, stored_arrays(outs)), *tokens)
         except BaseException as error:
             fill = None if failures is None else failures.keep(error)
             if fill is None:
                 raise _store_failure(primitive, error) from None
-            actual = tuple([aval.update(shape=x.shape) for x, aval in zip(values, avals, strict=True)])
-            return (*(_filled_array(out, fill) for out in primitive.abstract(actual, params)), *tokens)
+            types = primitive.abstract(tuple([x.aval for x in _copies(values, avals)]), params)
+            return (*(_filled_array(aval, fill) for aval in flat_avals(types)), *tokens)
         finally:
             callbacks.running = outside
 
     return callback
+
+
+def _copies(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Return the impl's operands: copies, because the impl may keep them and the program reuses their memory."""
+    parts = [np.array(x, aval.dtype) for x, aval in zip(values, flat_avals(avals), strict=True)]
+    return list(map(_boxed, values_stored_in(avals, parts), avals))
+
+
+def _boxed(x: Any, aval: ShapedArray) -> Any:
+    """Return an operand of a type; a device's part of an array has another shape."""
+    if type(x) is Packed:
+        return Packed(x.aval, tuple(map(Array, x.parts, x.aval.parts())))
+    return Array(x, aval if x.shape == aval.shape else aval.update(shape=x.shape))
 
 
 def _filled_array(aval: ShapedArray, fill: str) -> np.ndarray[Any, Any]:

@@ -23,22 +23,23 @@ from corejax.extend import (
 )
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
-from corejax.extend.types import Packed
+from corejax.extend.types import physical_rules
 from corejax_xla_backend._lowering.function import Function
 from corejax_xla_backend._lowering.partitioned_calls import partition_equation, should_partition
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
+from corejax_xla_backend._lowering.stored import rule_of_parts
 from corejax_xla_backend._lowering.types import (
     KNOWN_NAN,
     OWN,
     KnownValue,
     PackedValue,
     Value,
-    flat_avals,
     flat_values,
     packed_values,
     tensor_type,
 )
+from corejax_xla_backend._parts import flat_avals, is_stored, stored_arrays
 
 # Structural operations that repeat the elements of their first operand.
 _REPEATING = frozenset({"broadcast_in_dim", "reshape"})
@@ -58,9 +59,8 @@ class Inlining(Function):
         return self.inline_jaxpr(closed.jaxpr, [*consts, *vals])
 
     def _const(self, const: Any, aval: ShapedArray) -> Value:
-        if type(const) is Packed:
-            return PackedValue(aval, list(map(self._const, const.parts, const.aval.parts())))
-        return self.constant(const, aval.dtype)
+        parts = zip(stored_arrays([const]), aval.parts(), strict=True)
+        return packed_values([aval], [self.constant(part, part_aval.dtype) for part, part_aval in parts])[0]
 
     def inline_elementwise(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
         """Append the body of an elementwise primitive, as `inline` does; `in_elementwise` is True meanwhile."""
@@ -96,9 +96,9 @@ class Inlining(Function):
 
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
-            rule = rules.get(primitive)
-            if rule is None:
-                rule = rules[primitive] = _translation(eqn, platform)
+            if primitive not in rules:
+                rules[primitive] = None if primitive in physical_rules else _translation(eqn, platform)
+            rule = rules[primitive]
             source = eqn.source_info
             place = (primitive, id(source[0]), source[1:]) if source is not None else primitive
             mark_and_scope = marks.get(place)
@@ -108,6 +108,8 @@ class Inlining(Function):
             self.source = source
             invars = eqn.invars
             operands = [env[v] if type(v) is Var else read(v) for v in invars]
+            if rule is None or PackedValue in map(type, operands):
+                rule = rule_of_parts(eqn) or _translation(eqn, platform)
             opaque, line, constant = module.opaque, len(self.lines), len(self._constants)
             try:
                 out = rule(self, [v.aval for v in invars], operands, **eqn.params)
@@ -338,7 +340,7 @@ def _constrain_results(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[V
     known = {(v.aval.shape, v.aval.explicit_sharding) for v in eqn.invars}
     return [
         x
-        if v.aval.explicit_sharding is None or (v.aval.shape, v.aval.explicit_sharding) in known
+        if v.aval.explicit_sharding is None or is_stored(v.aval) or (v.aval.shape, v.aval.explicit_sharding) in known
         else _constrain(ctx, x, v.aval)
         for x, v in zip(outs, eqn.outvars, strict=True)
     ]

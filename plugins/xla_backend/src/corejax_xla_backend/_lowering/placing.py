@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray
-from corejax.extend.types import ValueType
 from corejax_xla_backend._lowering.custom_calls import quoted
 from corejax_xla_backend._lowering.function import Function
-from corejax_xla_backend._lowering.types import SlicedValue, Value, flat_avals
+from corejax_xla_backend._lowering.types import SlicedValue, Value
 
 
 class Placing(Function):
@@ -65,7 +64,7 @@ class Placing(Function):
             mesh: the mesh.
             axes: names of the axes.
             vals: the global operands.
-            in_texts: for each operand, the sharding that cuts it into blocks: `<@mesh, [{"x"}, {}]>`.
+            in_texts: for each array that stores operands, the sharding that cuts it into blocks: `<@mesh, [{"x"}]>`.
             out_texts: the same for the results.
             out: types of the global results.
             block_avals: types of the operands' blocks.
@@ -78,7 +77,6 @@ class Placing(Function):
             region = self._region(block_avals, body, "sdy", vals)
         finally:
             self.module.enter(*(enclosing or (None, ())))
-        in_texts, out_texts = _of_parts(in_texts, [v.aval for v in vals]), _of_parts(out_texts, out)
         axis_names = ", ".join(map(quoted, axes))
         attrs = (
             f"in_shardings = #sdy.sharding_per_value<[{', '.join(in_texts)}]>, "
@@ -86,14 +84,3 @@ class Placing(Function):
             f"manual_axes = #sdy<manual_axes{{{axis_names}}}>"
         )
         return self.op("sdy.manual_computation", *vals, out=list(out), attrs=attrs, regions=[region])
-
-
-def _of_parts(texts: Sequence[str], avals: Sequence[ShapedArray]) -> list[str]:
-    """Return the shardings of values of arrays: the parts of a packed value are sharded as the value is."""
-    for aval in avals:
-        if isinstance(aval, ValueType) and any(part.ndim != aval.ndim for part in aval.parts()):
-            raise NotImplementedError(
-                f"shard_map: a value of type {aval.str_short()} is stored in arrays of other ranks, so its sharding "
-                "is not theirs: pass the arrays (corejax.lax.unpack)"
-            )
-    return [text for text, aval in zip(texts, avals, strict=True) for _ in flat_avals([aval])]

@@ -10,8 +10,9 @@ import numpy as np
 from corejax.extend import ShapedArray
 from corejax.extend.devices import bytes_text
 from corejax.extend.messages import clears_cache
-from corejax.extend.types import SymbolicDim, ValueType
+from corejax.extend.types import SymbolicDim
 from corejax_xla_backend._element_types import ELEMENT_TYPES
+from corejax_xla_backend._parts import is_stored
 
 _ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
 _types: dict[ShapedArray, str] = {}
@@ -32,10 +33,10 @@ def element_type(dtype: Any) -> str:
 
 
 def tensor_type(aval: ShapedArray) -> str:
-    """Return MLIR's tensor type of an aval: `tensor<3x4xf32>`; a list of types for a value type."""
+    """Return MLIR's tensor type of an aval: `tensor<3x4xf32>`; of a stored value, the types of its parts."""
     text = _types.get(aval)
     if text is None:
-        if isinstance(aval, ValueType):
+        if is_stored(aval):
             return ", ".join(map(tensor_type, aval.parts()))
         if aval.nbytes > _ADDRESSABLE:
             takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
@@ -76,7 +77,7 @@ class Value:
 
 
 class PackedValue(Value):
-    """A value of a value type: the values of the arrays that store it, which operations take one after the other.
+    """A value that is stored in other arrays: the values of these, which operations take one after the other.
 
     Attributes:
         parts: the values.
@@ -96,18 +97,10 @@ def flat_values(values: Iterable[Value]) -> list[Value]:
     return [part for v in values for part in (v.parts if type(v) is PackedValue else (v,))]
 
 
-def flat_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
-    """Return types of arrays only: a value type is replaced by the types of its parts."""
-    return [part for aval in avals for part in (aval.parts() if isinstance(aval, ValueType) else (aval,))]
-
-
 def packed_values(avals: Iterable[ShapedArray], values: Iterable[Value]) -> list[Value]:
     """Return values of these types from the values of arrays, the inverse of `flat_values`."""
     each = iter(values)
-    return [
-        PackedValue(aval, [next(each) for _ in aval.parts()]) if isinstance(aval, ValueType) else next(each)
-        for aval in avals
-    ]
+    return [PackedValue(aval, [next(each) for _ in aval.parts()]) if is_stored(aval) else next(each) for aval in avals]
 
 
 class SlicedValue(Value):

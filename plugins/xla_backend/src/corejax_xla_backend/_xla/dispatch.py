@@ -22,7 +22,7 @@ from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer, Packed
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._physical import flat_values
+from corejax_xla_backend._parts import stored_arrays
 from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 from corejax_xla_backend.settings import DIRECTIONS
@@ -284,7 +284,10 @@ def _awaited(result: Any) -> Any:
     """Return a result with its first array as `_Awaited`, so that dispatchers wait for it."""
     leaves, structure = tree.tree_flatten(result)
     if leaves:
-        leaves[0] = _Awaited(leaves[0]._buf, leaves[0].aval)
+        first = leaves[0]
+        [part, *parts] = first.parts if type(first) is Packed else (first,)
+        awaited = _Awaited(part._buf, part.aval)
+        leaves[0] = Packed(first.aval, (awaited, *parts)) if type(first) is Packed else awaited
     return tree.tree_unflatten(structure, leaves)
 
 
@@ -305,12 +308,12 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     # C++ cannot run another backend's executable, nor raise the error of a callback that a call does not wait for.
     if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
         return None
-    leaves = flat_values(tree.tree_leaves((call.args, call.kwargs)))
+    leaves = stored_arrays(tree.tree_leaves((call.args, call.kwargs)))
     learn_nodes((call.args, call.kwargs, call.result))
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
         return None  # a pytree that only Python can flatten, or another backend's buffer
-    consts = [*executable.consts, *(_plain_buffer(const._buf) for const in flat_values(call.consts))]
+    consts = [*executable.consts, *(_plain_buffer(const._buf) for const in stored_arrays(call.consts))]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
         return None
     if isinstance(executable.executable, _jaxlib.PartitionedExecutable):

@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._physical import physical_program
+from corejax_xla_backend._parts import flat_program
 from corejax_xla_backend._xla.backend import XLA
 from corejax_xla_backend._xla.dispatch import dispatch_registry
 from corejax_xla_backend._xla.executable import XlaExecutable
@@ -42,7 +42,7 @@ def host_function(
         avals = _types(arguments)
         program = programs.get(avals)
         if program is None:
-            closed = physical_program(stage(avals))
+            closed = flat_program(stage(avals))
             program = programs[avals] = XLA.compile(closed, name=name, platform="cpu")
         # Programs with callbacks or of much memory need the checks of `run`.
         if not program.callbacks and program.nbytes <= _jaxlib.LARGE:

@@ -15,12 +15,14 @@ from corejax_xla_backend.callbacks.rules import register_call, register_observer
 debug_callback_p = Primitive(
     "debug_callback",
     multiple_results=True,
+    tags=("value_types",),
     effects=("debug",),
     doc="Call a Python function that returns nothing, in any order. Params: callback, partitioned.",
 )
 ordered_debug_callback_p = Primitive(
     "ordered_debug_callback",
     multiple_results=True,
+    tags=("value_types",),
     effects=("ordered:debug",),
     doc="Call a Python function that returns nothing, in program order. Params: callback, partitioned.",
 )

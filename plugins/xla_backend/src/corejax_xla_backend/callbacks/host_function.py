@@ -12,7 +12,6 @@ from corejax.extend import (
     Array,
     Primitive,
     ShapedArray,
-    as_array,
     check_arguments,
     config,
     dtypes,
@@ -24,7 +23,7 @@ from corejax.extend import (
 )
 from corejax.extend.messages import note_origin, run_within
 from corejax.extend.transforms import replayed_source, replaying
-from corejax.extend.types import from_numbers
+from corejax.extend.types import Packed, ValueType
 
 # NumPy gives Python numbers and reductions 64-bit dtypes without being asked, so a callback's results are narrowed.
 _NARROWED = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
@@ -41,11 +40,9 @@ class HostFunction:
         result: structure that the result must have; None if the result is ignored.
         api: name of the public function that received `fun`, for messages.
         name: name of `fun`, for messages.
-        in_types: avals of the arrays if some are extended types (random keys), which programs pass as plain numbers;
-            else empty.
     """
 
-    __slots__ = ("_hash", "api", "fixed", "fun", "in_tree", "in_types", "name", "result")
+    __slots__ = ("_hash", "api", "fixed", "fun", "in_tree", "name", "result")
 
     def __init__(
         self,
@@ -54,14 +51,12 @@ class HostFunction:
         in_tree: Any,
         fixed: Sequence[tuple[int, Any]] = (),
         result: Structure | None = None,
-        in_types: tuple[ShapedArray, ...] = (),
     ) -> None:
         self.api = api
         self.fun = fun
         self.in_tree = in_tree
         self.fixed = tuple(fixed)
         self.result = result
-        self.in_types = in_types
         self.name = fun_name(fun)
         self._hash: int | None = None  # cached, because each call of a program hashes its parameters
 
@@ -69,7 +64,7 @@ class HostFunction:
     def _key(self) -> tuple[Any, ...]:
         fixed = tuple((i, _Hashable(x)) for i, x in self.fixed)
         structures = (self.in_tree, *(self.result or ()))  # these hold metadata of the user's nodes
-        return (self.api, _Hashable(self.fun), tuple(map(_Hashable, structures)), fixed, self.in_types)
+        return (self.api, _Hashable(self.fun), tuple(map(_Hashable, structures)), fixed)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and (self is other or self._key == other._key)
@@ -119,22 +114,11 @@ class HostFunction:
 
     def __call__(self, *arrays: Array) -> Any:
         """Call the user's function with arrays, and the fixed values, as leaves of its arguments."""
-        leaves: list[Any] = list(map(_logical, arrays, self.in_types)) if self.in_types else list(arrays)
+        leaves: list[Any] = list(arrays)
         for i, value in self.fixed:  # in ascending order
             leaves.insert(i, value)
         args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
-
-
-def with_physical_operands(callback: HostFunction, avals: Sequence[ShapedArray]) -> HostFunction:
-    """Return the callback for operands of these types that are passed in their physical form, as plain numbers."""
-    return HostFunction(
-        callback.api, callback.fun, callback.in_tree, callback.fixed, callback.result, in_types=tuple(avals)
-    )
-
-
-def _logical(x: Array, aval: ShapedArray) -> Array:
-    return as_array(from_numbers(host_value(x), aval.dtype)) if dtypes.is_extended(aval.dtype) else x
 
 
 class _Hashable:
@@ -234,8 +218,13 @@ def _result_types(api: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray
                 f"{api}: result_shape_dtypes cannot specify 64-bit types under x64_compat, got {leaf.dtype}; cast the "
                 "result in the callback"
             )
-    avals = tuple(ShapedArray(tuple(x.shape), x.dtype) for x in leaves)
+    avals = tuple(map(_result_type, leaves))
     return avals, Structure(out_tree, tree.tree_structure(_with_tuples(result_shape_dtypes)))
+
+
+def _result_type(leaf: Any) -> ShapedArray:
+    aval = leaf if isinstance(leaf, ValueType) else getattr(leaf, "aval", None)
+    return aval if isinstance(aval, ValueType) else ShapedArray(tuple(leaf.shape), leaf.dtype)
 
 
 def _with_tuples(value: Any) -> Any:
@@ -274,6 +263,8 @@ def checked_results(callback: HostFunction, expected: Structure, avals: Sequence
 
 def _as_type(leaf: Any, aval: ShapedArray) -> Any:
     """Return a leaf as an array of a type, or None if it has another type."""
+    if isinstance(aval, ValueType) or type(leaf) is Packed:
+        return leaf if getattr(leaf, "aval", None) is aval else None
     kinds = _PYTHON_NUMBERS.get(type(leaf))
     if kinds is not None:
         if aval.shape or _kind(aval.dtype) not in kinds:
@@ -297,6 +288,8 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def _shown(leaf: Any) -> str:
+    if type(leaf) is Packed:
+        return f"a value of type {leaf.aval.str_short()}"
     array = np.asarray(leaf)
     if type(leaf) in _PYTHON_NUMBERS or array.dtype.kind not in "biufcV":
         return f"{leaf!r} of type {type(leaf).__name__}"

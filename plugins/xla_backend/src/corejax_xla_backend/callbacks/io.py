@@ -15,12 +15,14 @@ _PARAMS = "Params: callback, out_types (types of its results)."
 io_callback_p = Primitive(
     "io_callback",
     multiple_results=True,
+    tags=("value_types",),
     effects=("io",),
     doc=f"Call a Python function with side effects, in any order. {_PARAMS}",
 )
 ordered_io_callback_p = Primitive(
     "ordered_io_callback",
     multiple_results=True,
+    tags=("value_types",),
     effects=("ordered:io",),
     doc=f"Call a Python function with side effects, in program order. {_PARAMS}",
 )

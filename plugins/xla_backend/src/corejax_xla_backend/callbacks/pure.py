@@ -18,6 +18,7 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 pure_callback_p = Primitive(
     "pure_callback",
     multiple_results=True,
+    tags=("value_types",),
     doc="Call a Python function without side effects. Params: callback, out_types (types of its results), vmap_method.",
 )
 

@@ -20,24 +20,18 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
-from corejax.extend.types import physical_rules
 from corejax_xla_backend._vmap_methods import one_by_one
-from corejax_xla_backend.callbacks.host_function import HostFunction, with_physical_operands
+from corejax_xla_backend.callbacks.host_function import HostFunction
 
 
 def register_call(primitive: Primitive) -> None:
-    """Register the rules for evaluation, abstract evaluation, physical operands and translation."""
+    """Register the rules for evaluation, abstract evaluation and translation."""
 
     def impl(*arrays: Array, callback: HostFunction, **params: Any) -> list[Any]:
         return callback.run(primitive, arrays, params.get("out_types", ()))
 
-    def physical(avals: Any, *numbers: Any, callback: HostFunction, **params: Any) -> Any:
-        """Bind the primitive to the words of random keys; the callback rebuilds the keys from them."""
-        return primitive.bind(*numbers, callback=with_physical_operands(callback, avals), **params)
-
     impl_rules.register(primitive, impl, device=True)
     register_type(primitive)
-    physical_rules.register(primitive, physical)
     xla_translations.register(primitive, by="host callback")
 
 

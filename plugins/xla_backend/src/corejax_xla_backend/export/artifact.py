@@ -9,6 +9,7 @@ reader accepts formats up to its own and ignores unknown entries of the header.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import struct
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, load_everything
+from corejax.extend.types import ValueType
 from corejax_xla_backend.export.dims import SymbolicScope, parse
 from corejax_xla_backend.export.several_devices import tiles_of_text, tiles_text
 from corejax_xla_backend.export.trees import NotKnownHereError, tree_from_json, tree_to_json
@@ -145,11 +147,54 @@ def _function(described: dict[str, Any], blocks: Sequence[bytes]) -> dict[str, A
     return fields
 
 
-def _type(aval: ShapedArray) -> list[Any]:
+def _type(aval: ShapedArray) -> Any:
+    if isinstance(aval, ValueType):
+        return {
+            "value_type": type(aval).__name__,
+            "array": _type(ShapedArray(aval.shape, aval.dtype)),
+            "fields": {name: _literal(aval, name, value) for name, value in aval.fields.items()},
+            "parts": list(map(_type, aval.parts())),
+        }
     return [_written_dtype(aval.dtype), [d if isinstance(d, int) else repr(d) for d in aval.shape], aval.weak_type]
 
 
-def _aval(written: Sequence[Any], scope: SymbolicScope | None) -> ShapedArray:
+def _literal(aval: ValueType, name: str, value: Any) -> str:
+    """Return a field of a value type as a Python literal, which `ast.literal_eval` reads."""
+    try:
+        if ast.literal_eval(repr(value)) == value:
+            return repr(value)
+    except (ValueError, SyntaxError):  # the text is no literal
+        pass
+    raise ValueError(
+        f"artifacts cannot hold the type {aval.str_short()}: its field {name} is {value!r} of type "
+        f"{type(value).__name__}, and fields must be strings, numbers, booleans, None or tuples of these"
+    )
+
+
+def _value_type(written: dict[str, Any], scope: SymbolicScope | None) -> ValueType:
+    name, array = written["value_type"], _aval(written["array"], scope)
+    if ValueType.named(name) is None:
+        load_everything()  # plugins define their types when they load
+    cls = ValueType.named(name)
+    if cls is None:
+        raise NotKnownHereError(
+            f"the artifact has values of type {name}, which is not known in this process: install the plugin that "
+            "defines it, or first import the module that does"
+        )
+    aval = cls(array.shape, array.dtype, **{k: ast.literal_eval(text) for k, text in written["fields"].items()})
+    parts = tuple(_aval(part, scope) for part in written["parts"])
+    if aval.parts() != parts:
+        stored, here = (", ".join(part.str_short() for part in each) for each in (parts, aval.parts()))
+        raise NotKnownHereError(
+            f"the artifact has values of type {aval.str_short()}, stored in ({stored}); in this process the type is "
+            f"stored in ({here}): export the function again"
+        )
+    return aval
+
+
+def _aval(written: Any, scope: SymbolicScope | None) -> ShapedArray:
+    if isinstance(written, dict):
+        return _value_type(written, scope)
     name, shape, weak_type = written
     sizes = (int(d) if scope is None or not isinstance(d, str) else parse(d, scope) for d in shape)
     return ShapedArray(tuple(sizes), _dtype(name), bool(weak_type))

@@ -29,15 +29,19 @@ from corejax.extend import (
 from corejax.extend.messages import NotDifferentiableError, not_of_rule
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import structural, tangent_aval
-from corejax.extend.types import physical_rules
+from corejax.extend.types import ValueType
 
 call_exported_p = Primitive(
-    "call_exported", multiple_results=True, doc="Call an exported function (`corejax.export`). Params: exported."
+    "call_exported",
+    multiple_results=True,
+    tags=("value_types",),
+    doc="Call an exported function (`corejax.export`). Params: exported.",
 )
 effectful_call_exported_p = Primitive(
     "effectful_call_exported",
     multiple_results=True,
     effects=("exported",),
+    tags=("value_types",),
     doc="Call an exported function with effects. Params: exported.",
 )
 
@@ -89,18 +93,14 @@ def is_differentiable(aval: ShapedArray) -> bool:
 
 def _abstract_eval(*avals: ShapedArray, exported: Any) -> Sequence[ShapedArray]:
     for i, (wanted, given) in enumerate(zip(exported.in_avals, avals, strict=True)):
-        if wanted.shape != given.shape or wanted.dtype != given.dtype:
+        is_value = isinstance(wanted, ValueType) or isinstance(given, ValueType)
+        if given is not wanted if is_value else (given.shape, given.dtype) != (wanted.shape, wanted.dtype):
             raise ValueError(
                 f"call of the exported function {exported.fun_name}: it takes {wanted.str_short()} as argument "
                 f"{ArgumentNames(exported)()[i]}, got {given.str_short()}; convert the argument, or export the "
                 "function for these shapes and dtypes"
             )
     return exported.out_avals  # type: ignore[no-any-return]  # an Exported
-
-
-def _physical(avals: Sequence[ShapedArray], *numbers: Any, exported: Any) -> list[Any]:
-    """Call the program with random keys as arrays of their words, as the artifact's module takes and returns them."""
-    return list(_primitive(exported).bind(*numbers, exported=exported.physical()))
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------
@@ -186,7 +186,6 @@ def _impl(*arrays: Any, primitive: Primitive, exported: Any) -> Any:
 
 for _p in (call_exported_p, effectful_call_exported_p):
     abstract_eval_rules.register(_p, _abstract_eval)
-    physical_rules.register(_p, _physical)
     jvp_rules.register(_p, _jvp, symbolic_zeros=True)
     impl_rules.register(_p, functools.partial(_impl, primitive=_p), device=True)
     vmap_rules.register(_p, by="loop")

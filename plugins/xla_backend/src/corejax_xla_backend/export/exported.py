@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from corejax.extend import ShapedArray
 from corejax.extend.messages import drop_oldest, not_of_rule
-from corejax.extend.types import physical_aval
 from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.several_devices import over_mesh
@@ -102,7 +101,6 @@ class Exported:
         self.out_tiles = self.out_tiles or (None,) * len(self.out_avals)
         self._at: dict[tuple[tuple[str, int], ...], Exported] = {}
         self._vjp: Exported | None = None
-        self._physical: Exported | None = None
         self._lock = threading.RLock()
 
     @property
@@ -263,16 +261,6 @@ class Exported:
             modules={p: module_at(self.fun_name, m, sizes) for p, m in self.modules.items()},
             get_vjp=None if self.get_vjp is None else lambda: self.vjp()._for_sizes(sizes),
         )
-
-    def physical(self) -> Exported:
-        """Return the same program with random keys as arrays of their words; itself if no type has keys."""
-        ins, outs = (tuple(map(physical_aval, avals)) for avals in (self.in_avals, self.out_avals))
-        if (ins, outs) == (self.in_avals, self.out_avals):
-            return self
-        with self._lock:
-            if self._physical is None:  # cached, because programs compare exported functions by identity
-                self._physical = replace(self, in_avals=ins, out_avals=outs, get_vjp=None)
-            return self._physical
 
     def has_vjp(self) -> bool:
         """Return whether a vjp was exported."""

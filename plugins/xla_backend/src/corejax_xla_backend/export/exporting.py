@@ -24,12 +24,12 @@ from corejax.extend import (
 from corejax.extend.messages import api_boundary
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import linearize_flat, structural, tangent_aval
-from corejax.extend.types import ShapeDtypeStruct, ValueType
+from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
-from corejax_xla_backend._physical import physical_program
+from corejax_xla_backend._parts import flat_program
 from corejax_xla_backend.export import checks
 from corejax_xla_backend.export.calling import ArgumentNames, is_differentiable
 from corejax_xla_backend.export.dims import SymbolicScope
@@ -130,14 +130,9 @@ def _exported(
     disabled_checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     checks.check_effects(name, closed)
-    for aval in (*closed.in_avals, *closed.out_avals):
-        if isinstance(aval, ValueType):
-            raise NotImplementedError(
-                f"export of {name}: it takes or returns a value of type {aval.str_short()}, and another process may "
-                "lack the plugin of the type: export a function of the arrays that store the value (corejax.lax.unpack)"
-            )
-    used = {x for eqn in closed.jaxpr.eqns for x in eqn.invars if type(x) is Var} | set(closed.jaxpr.outvars)
-    kept = tuple(v in used for v in closed.jaxpr.invars)
+    flat = flat_program(constrained(closed, layout))
+    used = {x for eqn in flat.jaxpr.eqns for x in eqn.invars if type(x) is Var} | set(flat.jaxpr.outvars)
+    kept = tuple(v in used for v in flat.jaxpr.invars)
     allowed = [target for check in disabled_checks if (target := check.is_custom_call()) is not None]
     scope = scope_of_avals(name, closed.in_avals)
     if scope is not None and layout.count > 1:
@@ -145,8 +140,7 @@ def _exported(
             f"export of {name}: symbolic sizes cannot be partitioned over {layout.count} devices; export the function "
             "for integer sizes, or for one device"
         )
-    program = constrained(physical_program(closed), layout)  # random keys are arrays of words, also as arguments
-    modules = {platform: _module(name, program, kept, platform, allowed, layout) for platform in platforms}
+    modules = {platform: _module(name, flat, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:
         pullback, vjp_in_tree, vjp_out_tree = _pullback(name, closed)

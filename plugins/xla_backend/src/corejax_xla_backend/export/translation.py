@@ -38,7 +38,8 @@ def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[An
         return texts
 
     symbol = ctx.module.spliced(exported, functions)
-    kept = [in_vals[i] for i in exported.module_kept_var_idx]
+    parts = ctx.parts(in_vals)
+    kept = [parts[i] for i in exported.module_kept_var_idx]
     return ctx.call_symbol(symbol, kept, exported.out_avals)
 
 

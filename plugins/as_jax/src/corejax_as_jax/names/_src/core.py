@@ -5,7 +5,6 @@ from corejax.extend import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var, get_ava
 from corejax.extend import current_trace as _current_trace
 from corejax.extend.messages import InconclusiveDimensionOperation
 from corejax.extend.programs import Literal, check_jaxpr
-from corejax.extend.types import physical_aval
 from corejax_as_jax.core import (
     AbstractValue,
     Atom,
@@ -37,3 +36,8 @@ from corejax_as_jax.core import (
 from corejax_as_jax.primitives import Primitive
 
 Effects = frozenset
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """Return the type of the numbers that store an array; keys are arrays of words."""
+    return aval.parts()[0]

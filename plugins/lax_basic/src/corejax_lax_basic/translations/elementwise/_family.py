@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from corejax.extend import Primitive, dtypes, xla_translations
 from corejax_lax_basic._base.accuracy import AccuracyMode, Tolerance
+from corejax_lax_basic.elementwise._complex_ends import ENDS
 from corejax_lax_basic.elementwise._family import STABLEHLO
 from corejax_lax_basic.translations.elementwise.complex_ends import with_ends
 
@@ -28,6 +29,7 @@ def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     """Return the rule of an elementwise primitive that is one operation."""
     expensive = name in EXPENSIVE
     divides = name in ("divide", "remainder")
+    has_ends = primitive.name in ENDS
 
     def rule(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
         vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
@@ -35,7 +37,8 @@ def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
             return _divide_integers(ctx, name, *vals)
         attrs = "" if accuracy is None else accuracy_text(accuracy)
         out = ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=attrs)
-        out = with_ends(ctx, primitive.name, vals[0], out)
+        if has_ends:
+            out = with_ends(ctx, primitive.name, vals[0], out)
         return fusible(ctx, out) if expensive and ctx.in_elementwise else out
 
     return rule

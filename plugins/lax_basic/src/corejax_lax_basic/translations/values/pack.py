@@ -18,4 +18,4 @@ def pack_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, type: A
 @xla_translations.register(unpack_p)
 def unpack_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any]) -> list[Any]:
     """Return the values of the parts."""
-    return list(in_vals[0].parts)
+    return list(ctx.parts(in_vals))

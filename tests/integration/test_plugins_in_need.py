@@ -1,0 +1,61 @@
+"""A name loads only the plugins that it needs, and a later need loads the others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import corejax.numpy as jnp
+from corejax.plugins import manager
+
+def loaded():
+    return {record.name for record in manager().records.values() if record.status == "loaded"}
+
+(jnp.ones(3) + 1).sum()
+assert {"lax_basic", "numpy_api", "xla_backend"} <= loaded(), loaded()
+assert not {"control_flow", "explain", "jet", "random", "scipy_api", "testing"} & loaded(), loaded()
+assert not manager().loaded
+
+corejax.lax.scan
+assert "control_flow" in loaded() and "scipy_api" not in loaded(), loaded()
+
+assert corejax.config.debug_key_reuse is False, "a setting of a plugin that was not loaded"
+assert len(loaded()) == len(manager().records), corejax.plugins.errors()
+"""
+
+MISSING = """
+import corejax.numpy as jnp
+from corejax.plugins import manager
+
+try:
+    corejax.lax.scam
+except AttributeError as error:
+    assert "did you mean 'scan'" in str(error), error
+try:
+    jnp.ones(3).no_such_attribute
+except AttributeError as error:
+    print(error)
+"""
+
+
+def run(program: str, **variables: str) -> str:
+    environment = {name: text for name, text in os.environ.items() if name != "COREJAX_PLUGINS"}
+    command = [sys.executable, "-c", f"import corejax\n{program}"]
+    done = subprocess.run(command, env=environment | variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_name_loads_only_what_it_needs() -> None:
+    run(PROGRAM)
+
+
+def test_names_that_are_missing_are_explained_as_before() -> None:
+    assert "no attribute 'no_such_attribute'" in run(MISSING)
+
+
+def test_strict_plugins_load_together() -> None:
+    program = "import corejax.numpy\nassert corejax.plugins.manager().loaded"
+    run(program, COREJAX_STRICT_PLUGINS="1")
