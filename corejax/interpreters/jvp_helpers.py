@@ -65,7 +65,7 @@ def deflinear(primitive: Primitive, transpose: Callable[..., object]) -> None:
         linear, dots = primitive.linear_in or range(len(primals)), list(tangents)
         for i, (x, t) in enumerate(zip(primals, tangents, strict=True)):
             if t is not None and i not in linear:
-                raise TypeError(f"{primitive.name} is linear in {linear} only, and operand {i} has a tangent: write a JVP rule")
+                raise TypeError(f"{primitive.name}: operand {i} is not in linear_in; add it, or write a JVP rule")
             dots[i] = t if t is not None else zeros_like(x) if i in linear else x
         return primitive.bind(*primals, **params), primitive.bind(*dots, **params)
 

@@ -123,7 +123,7 @@ def test_helpers_for_rules():
     k = np.array([2, 0, 1], np.int32)
     np.testing.assert_allclose(cj.jvp(lambda x: power.bind(k, X, x), (Y,), (Y,))[1], X**k * Y)
     np.testing.assert_allclose(cj.grad(lambda x: sum_(power.bind(k, X, x)))(Y), X**k)
-    with pytest.raises(TypeError, match=r"toy.times_power is linear in \(2,\) only, and operand 1 has a tangent"):
+    with pytest.raises(TypeError, match=r"toy.times_power: operand 1 is not in linear_in; add it, or write a JVP rule"):
         cj.jvp(lambda s: power.bind(k, s, Y), (X,), (X,))
     both = Primitive(
         "toy.two_flags", multiple_results=True, impl=lambda x: [np.sign(x)] * 2, abstract_eval=lambda a: [a, a]
