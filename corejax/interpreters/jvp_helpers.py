@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from corejax.base.provenance import Provenance
 from corejax.core.avals import Operands
 from corejax.core.primitive import Primitive
 from corejax.interpreters.differentiability import checked_rules, wrong_count
@@ -53,17 +54,20 @@ def _register_by_operand(helper: str, primitive: Primitive, rules: Sequence[Any]
 
 
 def deflinear(primitive: Primitive, transpose: Callable[..., object]) -> None:
-    """Register the JVP and transpose rules of a primitive that is linear in all of its operands.
+    """Register the JVP and transpose rules of a primitive that is linear in its operands `linear_in`; in all, if empty.
 
     Args:
-        primitive: a primitive with one result.
+        primitive: a primitive that is not differentiated in its other operands; that raises TypeError.
         transpose: `transpose(ct, *primals_in, **params) -> [ct or None]`.
     """
 
     def jvp(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
-        # At least one tangent is nonzero; `bind` needs a value for each of them.
-        instantiated = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-        return primitive.bind(*primals, **params), primitive.bind(*instantiated, **params)
+        linear, dots = primitive.linear_in or range(len(primals)), list(tangents)
+        for i, (x, t) in enumerate(zip(primals, tangents, strict=True)):
+            if t is not None and i not in linear:
+                raise TypeError(f"{primitive.name}: operand {i} is not in linear_in; add it, or write a JVP rule")
+            dots[i] = t if t is not None else zeros_like(x) if i in linear else x
+        return primitive.bind(*primals, **params), primitive.bind(*dots, **params)
 
     _register(primitive, jvp, (transpose,))
     transpose_rules.register(primitive, transpose)
@@ -81,8 +85,6 @@ def defzero(primitive: Primitive) -> None:
 
 def _register(primitive: Primitive, jvp: Any, rules: Sequence[object], **flags: Any) -> None:
     """Register a rule that a helper built; its provenance is that of the first function the author passed."""
-    from corejax.base.provenance import Provenance
-
     written = next((r for r in rules if getattr(r, "__code__", None) is not None), None)
     place = Provenance.of(written) if written is not None else Provenance.of_caller()
     jvp.__name__, jvp.__module__, jvp.__provenance__ = f"{primitive.name}_jvp", place.module, place

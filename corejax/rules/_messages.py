@@ -50,7 +50,7 @@ def _nonlinear(kind: str, primitive: Primitive) -> list[str]:
 def _linear_way(kind: str, primitive: Primitive) -> str:
     if kind not in ("jvp", "transpose") or not primitive.linear_in:
         return ""
-    return "\n\nIf it is linear in all operands together: deflinear(primitive, transpose) gives JVP and transpose."
+    return "\n\ndeflinear(primitive, transpose) gives JVP and transpose with respect to the operands linear_in."
 
 
 def _refused(registry: Any, primitive: Primitive) -> str:
@@ -63,11 +63,9 @@ def _refused(registry: Any, primitive: Primitive) -> str:
 
 def _other_ways(registry: Any) -> str:
     needs = _needs(registry.derivations)
-    return (
-        f"\n\nOr give the primitive something from which the rule can be derived: {needs}."
-        if needs and not config.strict_rules
-        else ""
-    )
+    if not needs or config.strict_rules:
+        return ""
+    return f"\n\nOr give the primitive something from which the rule can be derived: {needs}."
 
 
 def _better(registry: Any, derivation: Derivation) -> str:

@@ -179,6 +179,25 @@ class Broken:
         raise OSError("no library")
 
 
+class Sin:
+    """A plugin with the name of another plugin's primitive."""
+
+    @hookimpl
+    def corejax_declare_api_version(self) -> int:
+        return 1
+
+    @hookimpl
+    def corejax_register_primitives(self) -> None:
+        Primitive("sin.other", impl=lambda x: x, abstract_eval=lambda x: x)
+
+
+def test_a_name_of_a_plugin_and_a_primitive_selects_both() -> None:
+    with isolated_plugins() as manager:
+        manager.register(Sin(), "sin", "1.0")
+        load_everything()
+        assert [primitive.name for primitive in chosen(["sin"])] == ["sin", "sin.other"]
+
+
 class Empty:
     """A plugin without primitives."""
 

@@ -266,3 +266,26 @@ def test_torch_func_of_a_kernel_while_compiling_is_refused() -> None:
     f = corejax.to_torch(find_primitive("sin"), as_kernel=True)
     with pytest.raises(Exception, match=r"sin is a kernel, and torch.func inside torch.compile"):
         torch.compile(func.grad(lambda x: f(x).sum()), fullgraph=True, backend="aot_eager")(X)
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+def test_a_graph_break_does_not_let_dynamo_compile_corejax(as_kernel: bool) -> None:
+    f = corejax.to_torch(lambda x: cnp.sinc(x) * lax.erf(x), as_kernel=as_kernel)
+
+    def broken(x: Any) -> Any:
+        torch._dynamo.graph_break()
+        return func.hessian(lambda y: f(y).sum())(x) + func.jvp(f, (x,), (x,))[1]
+
+    assert torch.allclose(torch.compile(broken, backend="aot_eager")(X), broken(X))
+
+
+def test_backward_after_a_graph_break() -> None:
+    x = X.clone().requires_grad_()
+    y = corejax.to_torch(cnp.sinc, as_kernel=True)(x).sum()
+
+    def backward(y: Any) -> None:
+        torch._dynamo.graph_break()
+        y.backward()
+
+    torch.compile(backward, backend="aot_eager")(y)
+    assert torch.allclose(x.grad, func.grad(lambda x: torch.sinc(x).sum())(X))

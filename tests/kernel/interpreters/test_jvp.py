@@ -116,6 +116,15 @@ def test_helpers_for_rules():
     deflinear(half, lambda ct, x: [half.bind(ct)])
     np.testing.assert_allclose(cj.jvp(half.bind, (X,), (Y,))[1], Y / 2)
     np.testing.assert_allclose(cj.grad(lambda x: sum_(half.bind(x)))(X), [0.5, 0.5, 0.5])
+    power = Primitive(
+        "toy.times_power", impl=lambda k, s, x: np.float32(s**k * x), abstract_eval=lambda k, s, x: x, linear_in=(2,)
+    )
+    deflinear(power, lambda ct, k, s, x: [None, None, power.bind(k, s, ct)])
+    k = np.array([2, 0, 1], np.int32)
+    np.testing.assert_allclose(cj.jvp(lambda x: power.bind(k, X, x), (Y,), (Y,))[1], X**k * Y)
+    np.testing.assert_allclose(cj.grad(lambda x: sum_(power.bind(k, X, x)))(Y), X**k)
+    with pytest.raises(TypeError, match=r"toy.times_power: operand 1 is not in linear_in; add it, or write a JVP rule"):
+        cj.jvp(lambda s: power.bind(k, s, Y), (X,), (X,))
     both = Primitive(
         "toy.two_flags", multiple_results=True, impl=lambda x: [np.sign(x)] * 2, abstract_eval=lambda a: [a, a]
     )

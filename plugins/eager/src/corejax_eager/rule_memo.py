@@ -138,14 +138,18 @@ def _append(
     eqns = recorder.eqns
     for primitive, operands, params, aval in recorded.known:
         var = Var(aval)
-        invars = [known[i]._var if type(i) is int else i for i in operands]
+        invars = []
+        for i in operands:
+            invars.append(known[i]._var if type(i) is int else i)
         eqns.append(JaxprEqn(primitive, invars, [var], params, source))
         known.append(JitTracer(recorder, aval, var))
     if recorded.tape:
         tape, source = above.tape, above.place_of(source)
         for primitive, operands, params, aval in recorded.tape:
             var = Var(aval)
-            invars = [i if type(i) is not int else known[i] if i >= 0 else unknown[~i] for i in operands]
+            invars = []
+            for i in operands:
+                invars.append(i if type(i) is not int else known[i] if i >= 0 else unknown[~i])
             tape.append(JaxprEqn(primitive, invars, [var], params, source))
             unknown.append(var)
     outs: list[Any] = []

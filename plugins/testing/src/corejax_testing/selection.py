@@ -25,6 +25,8 @@ def resolved(names: Sequence[str]) -> list[str]:
 def chosen(names: Sequence[str]) -> list[Primitive]:
     """Return the primitives that the names select, sorted by name; all primitives if there are no names.
 
+    A name of a primitive that is also a plugin's selects both.
+
     A plugin that failed, is switched off, or has no primitives selects nothing: `faults` and `notes` report it.
 
     Args:
@@ -42,8 +44,9 @@ def chosen(names: Sequence[str]) -> list[Primitive]:
     for name in resolved(names) or sorted(by_plugin):
         if name not in primitives and name not in by_plugin and name not in records:
             raise KeyError(_unknown(name, [*primitives, *by_plugin, *records]))
-        for primitive in [primitives[name]] if name in primitives else by_plugin.get(name, []):
-            found[primitive.name] = primitive
+        if name in primitives:
+            found[name] = primitives[name]
+        found.update({primitive.name: primitive for primitive in by_plugin.get(name, [])})
     return [found[name] for name in sorted(found)]
 
 

@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from corejax.extend import ClosedJaxpr, batch_jaxpr, dtypes, spread_list
 from corejax.extend.programs import select_list
 from corejax_to_torch.programs import Flags, gradients, linearised, recomputed_gradients, residuals_of, tangents
-from corejax_to_torch.tensors import has_derivatives, to_array, torch_dtype
+from corejax_to_torch.tensors import has_derivatives, outside_dynamo, to_array, torch_dtype
 from corejax_xla_backend.hlo import host_function
 
 Run = Callable[[ClosedJaxpr, Sequence[Any]], list[torch.Tensor]]
@@ -132,6 +132,7 @@ class Call(torch.autograd.Function):
         ctx.save_for_forward(*xs, *outputs)
 
     @staticmethod
+    @outside_dynamo
     def backward(ctx: Any, *cts_out: Any) -> Any:
         """Pull cotangents back; residuals have cotangents only in a derivative of a derivative."""
         xs, outs = _saved(ctx)

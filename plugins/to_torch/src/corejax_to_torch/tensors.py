@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -79,3 +82,22 @@ def constant(host: np.ndarray[Any, Any], traced: bool) -> torch.Tensor:
     if traced:
         tensor = torch.ops.aten.lift_fresh(tensor)
     return tensor.view(torch.bfloat16) if narrow else tensor
+
+
+def outside_dynamo(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose frames, and those that it calls, Dynamo does not compile.
+
+    After a graph break Dynamo tries each frame that runs, those of corejax's tracing among them, and miscompiles some.
+    Dynamo takes seconds to import, so this does not import it.
+    """
+
+    @functools.wraps(fun)
+    def call(*args: Any) -> Any:
+        dynamo = sys.modules.get("torch._dynamo")
+        return fun(*args) if dynamo is None else disabled(dynamo)(*args)
+
+    @functools.cache
+    def disabled(dynamo: Any) -> Any:
+        return dynamo.disable(fun)
+
+    return call

@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 
 from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
 from corejax_to_torch import composed, kernel, operators
-from corejax_to_torch.tensors import aval_of
+from corejax_to_torch.tensors import aval_of, outside_dynamo
 from corejax_xla_backend.hlo import host_function
 
 _numbers = itertools.count()
@@ -108,7 +108,7 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     # Dynamo checks at each call what it reads here, so it reads little: no attributes of modules, no helpers.
     operator = operators.operator if as_kernel else composed.operator
     is_compiling = torch.compiler.is_compiling
-    eager = _eager_kernel(bridged) if as_kernel else _eager_composed(bridged)
+    eager = outside_dynamo(_eager_kernel(bridged) if as_kernel else _eager_composed(bridged))
 
     def in_torch(*xs: Any) -> Any:
         if not is_compiling():

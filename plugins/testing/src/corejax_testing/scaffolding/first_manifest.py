@@ -42,7 +42,7 @@ def write_manifest(plan: Plan, target: Path) -> Path:
         described = f"Metadata-Version: 2.1\nName: {plan.distribution}\nVersion: {VERSION}\n"
         (metadata / "METADATA").write_text(described, encoding="utf-8")
         search = [directory, os.fspath(source), *(entry for entry in sys.path if entry)]
-        command = [sys.executable, "-m", "corejax.cli", "write-manifest", plan.plugin, "--output", os.fspath(path)]
+        command = [sys.executable, "-m", "corejax", "write-manifest", plan.plugin, "--output", os.fspath(path)]
         done = subprocess.run(
             command, cwd=directory, env={**clean, "PYTHONPATH": os.pathsep.join(search)},
             capture_output=True, encoding="utf-8", errors="replace", timeout=_SECONDS, check=False,
