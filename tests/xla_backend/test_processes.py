@@ -254,6 +254,32 @@ entered.wait()
 """
 
 
+# The thread is switched off just before it is counted, and goes on when the exit has begun.
+LATE_ENTRY = """
+import atexit, time
+from corejax_xla_backend import _exit
+
+class Late(set):
+    def add(self, thread):
+        while not _exit._exiting:
+            entered.set()
+            time.sleep(0.001)
+        time.sleep(0.05)
+        super().add(thread)
+
+def enter():
+    with _exit.inside():
+        came.append("inside")
+
+entered, came, _exit.busy = threading.Event(), [], Late()
+atexit.unregister(_exit._before_exit)
+atexit.register(lambda: print(came))
+atexit.register(_exit._before_exit)
+threading.Thread(target=enter, daemon=True).start()
+entered.wait()
+"""
+
+
 @needs_fork
 def test_processes_end_in_peace() -> None:
     run_each(THREADS, {case: f"{code}\nprint('end')" for case, code in AT_EXIT.items()}, "end\n")
@@ -262,3 +288,7 @@ def test_processes_end_in_peace() -> None:
 def test_the_exit_waits_for_the_first_import_of_jaxlib_in_a_thread() -> None:
     """The import's C++ calls Python back, where Python must not end the thread."""
     assert run(SLOW_IMPORT) == "True\n"
+
+
+def test_no_thread_enters_once_the_exit_has_begun() -> None:
+    assert run(LATE_ENTRY) == "[]\n"

@@ -40,11 +40,11 @@ def inside() -> Iterator[None]:
 
     Blocks nest. If the process is about to end, an inner block stops the thread, and the exit no longer waits for it.
     """
-    stop_at_exit()
     thread = threading.get_ident()
     nested = thread in busy
-    busy.add(thread)
+    busy.add(thread)  # before the question: the exit says that it has begun before it looks at the set
     try:
+        stop_at_exit()
         yield
     finally:
         if not nested:

@@ -163,10 +163,11 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """
     if _client.is_forked() and not all(b.is_deleted() or b.is_ready() for b in buffers):
         _client.check_not_forked()
-    _exit.stop_at_exit()
     thread = get_ident()
+    nested = thread in _exit.busy
     _exit.busy.add(thread)
     try:
+        _exit.stop_at_exit()
         core.batched_block_until_ready(list(buffers))
     except RuntimeError as error:
         if not is_out_of_memory(error):
@@ -174,7 +175,8 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
         awaited = ", ".join(f"{np.dtype(b.aval.dtype).name}{list(b.aval.shape)}" for b in buffers)
         raise MemoryError(f"while [{awaited}] was computed: {error}") from None
     finally:
-        _exit.busy.discard(thread)
+        if not nested:
+            _exit.busy.discard(thread)
 
 
 def device_of(buffer: Buffer) -> Any:
