@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import BackendError, config
-from corejax_xla_backend._exit import busy, watch_exit
+from corejax_xla_backend._exit import busy, inside, watch_exit
 from corejax_xla_backend._live import clear_dispatchers
 
 from ._absent import absent, is_absent
@@ -197,7 +197,7 @@ def client(platform: str | None = None) -> Client:
     started = _clients.get(name)
     if started is not None:
         return started
-    with _lock:
+    with inside(), _lock:
         if name not in _clients:
             try:
                 _clients[name] = _make_client(name)
@@ -220,7 +220,7 @@ def ahead_client(count: int, *, others: bool) -> Client:
         BackendError: `others` is set and this jaxlib cannot compile for devices of other processes.
     """
     check_not_forked()
-    with _lock:
+    with inside(), _lock:
         made = _ahead.get(count)
         if made is None:
             options = {}

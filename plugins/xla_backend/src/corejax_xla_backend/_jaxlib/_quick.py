@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from corejax_xla_backend._exit import inside
+
 from ._classes import Client
 from ._client import compile_options, device_list
 from ._mlir import parse_module
@@ -29,7 +31,8 @@ def _has_flag(client: Client, name: str, value: Any) -> bool:
     device = client.local_devices()[0]
     options = compile_options(device, overrides=[(name, value)])
     try:
-        client.compile_and_load(parse_module("func.func public @main() { return }"), device_list(device), options)
+        with inside():
+            client.compile_and_load(parse_module("func.func public @main() { return }"), device_list(device), options)
     except Exception as error:  # the exception's type differs between releases
         if name in str(error):
             return False
