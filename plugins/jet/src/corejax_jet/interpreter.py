@@ -374,12 +374,6 @@ def scaled(x: Any, factor: float) -> Any:
     return x if factor == 1 else lax.mul(x, factor)
 
 
-def _custom_jvp(primitive: Primitive, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-    """Differentiate by the user's rule, which may be another function than the derivative on purpose."""
-    return by_nested_jvp(primitive, primals, series, params)
-
-
-for_primitive("custom_jvp_call", _custom_jvp)
 jet_rules.derivations.append(Derivation("call", _from_call, needs="defcall"))
 jet_rules.derivations.append(
     Derivation("decomposition", _from_decomposition, needs="a decomposition, and no JVP rule of its own")

@@ -1,4 +1,4 @@
-"""Jet rules of `cond`, `scan` and `while`: their programs propagate series as well."""
+"""Jet rules of `cond`, `scan`, `while` and functions with a JVP rule: their programs propagate series as well."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import ClosedJaxpr, Primitive, fixpoint, inline_closed, memoised, split_list, stage_closed
-from corejax_jet.interpreter import for_primitive, jet_jaxpr, joined_series, order_of, real_series, split_series
+from corejax_jet.interpreter import (
+    by_nested_jvp,
+    for_primitive,
+    jet_jaxpr,
+    joined_series,
+    order_of,
+    real_series,
+    split_series,
+)
 
 
 def _flags(series: Sequence[Any]) -> list[bool]:
@@ -145,5 +153,15 @@ def while_jet(
     return split_series(outs, carry, order)
 
 
-for _name, _rule in (("cond", cond_jet), ("scan", scan_jet), ("while", while_jet)):
+def custom_jvp_jet(primitive: Primitive, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
+    """Differentiate by the user's rule, which may be another function than the derivative on purpose."""
+    return by_nested_jvp(primitive, primals, series, params)
+
+
+for _name, _rule in (
+    ("cond", cond_jet),
+    ("scan", scan_jet),
+    ("while", while_jet),
+    ("custom_jvp_call", custom_jvp_jet),
+):
     for_primitive(_name, _rule)
