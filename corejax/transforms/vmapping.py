@@ -57,14 +57,14 @@ def _mapped_axes(
             continue
         if type(x) is not Array and not isinstance(x, Tracer):
             check_argument("vmap", fun, x, names, i)
-        shape = get_aval(x).shape
-        if not -len(shape) <= axis < len(shape):
+        aval = get_aval(x)
+        if not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
-                f"vmap of {fun_name(fun)}: argument {names()[i]} has type {get_aval(x).str_short(short_dtypes=False)}, "
+                f"vmap of {fun_name(fun)}: argument {names()[i]} has type {aval.str_short(short_dtypes=False)}, "
                 f"its axis {axis} (from in_axes) does not exist"
             )
-        positive_axes.append(axis % len(shape))
-        sizes.add(shape[axis])
+        positive_axes.append(axis % aval.ndim)
+        sizes.add(aval.shape[axis])
     if not sizes:
         raise ValueError(
             f"vmap of {fun_name(fun)}: no argument is mapped (all in_axes are None), so the batch has no size; "
@@ -90,7 +90,7 @@ def _batched_outs(fun: object, axis_size: int, outs: Sequence[Any], dims: Dims, 
         if type(x) is not Array or d is None or d != a:  # an array with the axis in its place needs no call
             x = _batched_out(fun, axis_size, x, d, a, out_tree, i)
         moved.append(x)
-    return tree.tree_unflatten(out_tree, moved)
+    return out_tree.unflatten(moved)
 
 
 def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, out_tree: Any, i: int) -> Any:
