@@ -227,17 +227,21 @@ def batch_flat(
     Returns:
         The results and their batching dimensions (None: the result is the same for every element).
     """
-    axis = mapped_axis(axis_name)
-    trace = BatchTrace(state.trace, axis_size, axis, debug)
+    trace = BatchTrace(state.trace, axis_size, axis_name, debug)
+    axis = trace.axis
     boxed = [x if d is None else BatchTracer(trace, as_array(x), d) for x, d in zip(vals, dims, strict=True)]
     if axis is None and state.rule_axis is None:
         outs = run_with_trace(trace, fun, boxed)
     else:
         axes = ((axis.name, axis_size),) if axis is not None and axis.name is not None else ()
         outs = run_within((named_axes(axes), Changed(state, "rule_axis", None)), run_with_trace, trace, fun, boxed)
-    pairs = [trace.unbox(x) for x in outs]
+    unboxed, dims_out = [], []
+    for x in outs:
+        val, dim = trace.unbox(x)
+        unboxed.append(val)
+        dims_out.append(dim)
     refuse_leaks(trace)
-    return [x for x, _ in pairs], [d for _, d in pairs]
+    return unboxed, dims_out
 
 
 # -- helpers for rules -------------------------------------------------------------------------------------------

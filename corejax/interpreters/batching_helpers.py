@@ -53,11 +53,8 @@ def defbroadcasting(*primitives: Primitive) -> None:
 
 def _accepts(primitive: Primitive, vals: Operands, params: Params) -> bool:
     """Whether a primitive accepts batched scalars (vectors) together with scalars that are not mapped."""
-    avals = avals_of(vals)
-    if {aval.ndim for aval in avals} != {0, 1}:
-        return True
     try:
-        return all(out.ndim for out in primitive.abstract(avals, params))
+        return all(out.ndim for out in primitive.abstract(avals_of(vals), params))
     except (TypeError, ValueError):
         return False
 

@@ -73,7 +73,7 @@ def refuse_leaks(trace: Trace) -> None:
     Raises:
         UnexpectedTracerError: another object references one; the message names the tracer, its line and the object.
     """
-    if config.check_tracer_leaks and _checks is not None:
+    if _checks is not None and config.check_tracer_leaks:
         _checks.refuse_leaks(trace)
 
 

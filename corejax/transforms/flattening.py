@@ -52,7 +52,7 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Call the function with these leaves, and return the leaves of its result."""
-        unflat = tree.tree_unflatten(self.in_tree, leaves)
+        unflat = self.in_tree.unflatten(leaves)
         out = self.fun(*unflat[0], **unflat[1]) if self.with_kwargs else self.fun(*unflat)
         extra: list[Any] = []
         if self.aux is not None:

@@ -50,38 +50,36 @@ def _mapped_axes(
 ) -> tuple[list[int | None], int]:
     """Return the mapped axes as non-negative numbers, and the size of the batch."""
     positive_axes: list[int | None] = []
-    sizes: list[int | None] = []
+    sizes: set[int] = set() if axis_size is None else {axis_size}
     for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
             positive_axes.append(None)
-            sizes.append(None)
             continue
         if type(x) is not Array and not isinstance(x, Tracer):
             check_argument("vmap", fun, x, names, i)
-        shape = get_aval(x).shape
-        if not -len(shape) <= axis < len(shape):
+        aval = get_aval(x)
+        if not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
-                f"vmap of {fun_name(fun)}: argument {names()[i]} has type {get_aval(x).str_short(short_dtypes=False)}, "
+                f"vmap of {fun_name(fun)}: argument {names()[i]} has type {aval.str_short(short_dtypes=False)}, "
                 f"its axis {axis} (from in_axes) does not exist"
             )
-        positive_axes.append(axis % len(shape))
-        sizes.append(shape[axis])
-    known = {size for size in (*sizes, axis_size) if size is not None}
-    if not known:
+        positive_axes.append(axis % aval.ndim)
+        sizes.add(aval.shape[axis])
+    if not sizes:
         raise ValueError(
             f"vmap of {fun_name(fun)}: no argument is mapped (all in_axes are None), so the batch has no size; "
             "map at least one argument or pass axis_size"
         )
-    if len(known) > 1:
+    if len(sizes) > 1:
         lines = [
-            f"  {name}: axis {a} of {get_aval(x).str_short(short_dtypes=False)} has size {s}"
-            for name, x, a, s in zip(names(), leaves, positive_axes, sizes, strict=True)
-            if s is not None
+            f"  {name}: axis {a} of {get_aval(x).str_short(short_dtypes=False)} has size {get_aval(x).shape[a]}"
+            for name, x, a in zip(names(), leaves, positive_axes, strict=True)
+            if a is not None
         ]
         if axis_size is not None:
             lines.append(f"  axis_size: {axis_size}")
         raise ValueError(f"vmap of {fun_name(fun)}: the mapped axes have unequal sizes:\n" + "\n".join(lines))
-    return positive_axes, known.pop()
+    return positive_axes, sizes.pop()
 
 
 def _batched_outs(fun: object, axis_size: int, outs: Sequence[Any], dims: Dims, out_tree: Any, out_axes: Any) -> Any:
@@ -92,7 +90,7 @@ def _batched_outs(fun: object, axis_size: int, outs: Sequence[Any], dims: Dims, 
         if type(x) is not Array or d is None or d != a:  # an array with the axis in its place needs no call
             x = _batched_out(fun, axis_size, x, d, a, out_tree, i)
         moved.append(x)
-    return tree.tree_unflatten(out_tree, moved)
+    return out_tree.unflatten(moved)
 
 
 def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, out_tree: Any, i: int) -> Any:
@@ -114,12 +112,6 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
     if no_tangent:
         return np.repeat(np.expand_dims(x, axis % ndim), axis_size, axis % ndim)
     return as_array(move_batch_axis(axis_size, dim, axis % ndim, x))
-
-
-def _mapped_cells(args: object, axes: object) -> list[tuple[Cell, int]]:
-    """Return the cells among the arguments that are mapped, with their axes."""
-    arguments = cell_arguments.value
-    return [] if arguments is None else [(c, axis) for c, axis in arguments.mapped(args, axes) if axis is not None]
 
 
 def _axis_names(name: object, spmd: object) -> MappedAxis | None:
@@ -185,21 +177,23 @@ def vmap(
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         debug = DebugInfo(fun, "vmap", in_tree)
         if _is_axis(in_axes) and not kwargs:
-            leaf_axes: Sequence[int | None] = [in_axes] * len(leaves)
+            leaf_axes: list[int | None] = [in_axes] * len(leaves)
         else:
             leaf_axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
-        cells = _mapped_cells((args, kwargs), (in_axes, 0))
-        leaves, leaf_axes = [*leaves, *[cell.get() for cell, _ in cells]], [*leaf_axes, *[axis for _, axis in cells]]
-        axes, size = _mapped_axes(
-            fun, leaves, leaf_axes, axis_size, lambda: [*debug.arg_names(), *[repr(cell) for cell, _ in cells]]
-        )
+        cells: list[Cell] = []
+        if cell_arguments.value is not None:
+            for cell, cell_axis in cell_arguments.value.mapped((args, kwargs), (in_axes, 0)):
+                if cell_axis is not None:
+                    cells.append(cell)
+                    leaves.append(cell.get())
+                    leaf_axes.append(cell_axis)
+        axes, size = _mapped_axes(fun, leaves, leaf_axes, axis_size, lambda: [*debug.arg_names(), *map(repr, cells)])
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         axis = axis_of_operands(axis_names, leaves, axes)
-        run = in_scope(VMAP, with_cells(flat, [cell for cell, _ in cells]))
-        outs, dims = batch_flat(run, size, leaves, axes, axis, debug)
-        for cell, axis_of_cell in reversed(cells):
-            x, dim = outs.pop(), dims.pop()
-            cell.set(as_array(move_batch_axis(size, dim, axis_of_cell % cell.aval.ndim, x)))
+        outs, dims = batch_flat(in_scope(VMAP, with_cells(flat, cells)), size, leaves, axes, axis, debug)
+        while cells:
+            x, dim, to = outs.pop(), dims.pop(), axes.pop()
+            cells.pop().set(as_array(move_batch_axis(size, dim, to, x)))  # type: ignore[arg-type]  # `to` is not None
         return _batched_outs(fun, size, outs, dims, flat.out_tree, out_axes)
 
     batched.__doc__ = f"{fun_name(fun)} vectorised over in_axes={in_axes!r}.\n\n{fun.__doc__ or ''}"

@@ -87,18 +87,22 @@ class Inlining(Function):
         outer_state = self.mark, self.scope, self.source
         scope = self.scope
         rules: dict[Any, Any] = {}
-        known = KnownValue in map(type, vals)
-        scalars: dict[Var, Any] = {}
+        # The fact that no value is of a subclass of `Value`; most programs need no other test of the kinds of values.
+        plain = {Value}.issuperset(map(type, vals))
+        scalars: dict[Var | Literal, Any] = {}
         marks: dict[Any, tuple[str, tuple[str, ...]]] = {}
 
         def read(atom: Any) -> Value:
-            return env[atom] if type(atom) is Var else self.constant(atom.val, atom.aval.dtype)
+            if type(atom) is Var:
+                return env[atom]
+            scalars[atom] = atom.aval.dtype.type(atom.val)
+            return self.constant(atom.val, atom.aval.dtype)
 
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
-            if primitive not in rules:
-                rules[primitive] = None if primitive in physical_rules else _translation(eqn, platform)
-            rule = rules[primitive]
+            rule = rules.get(primitive)
+            if rule is None and primitive not in physical_rules:
+                rule = rules[primitive] = _translation(eqn, platform)
             source = eqn.source_info
             place = (primitive, id(source[0]), source[1:]) if source is not None else primitive
             mark_and_scope = marks.get(place)
@@ -108,7 +112,7 @@ class Inlining(Function):
             self.source = source
             invars = eqn.invars
             operands = [env[v] if type(v) is Var else read(v) for v in invars]
-            if rule is None or PackedValue in map(type, operands):
+            if rule is None or (not plain and PackedValue in map(type, operands)):
                 rule = rule_of_parts(eqn) or _translation(eqn, platform)
             opaque, line, constant = module.opaque, len(self.lines), len(self._constants)
             try:
@@ -119,16 +123,16 @@ class Inlining(Function):
             outs = results_of_rule(primitive, out, eqn.outvars)
             if module.opaque > opaque:
                 outs = self._partition_if_possible(eqn, rule, operands, outs, (opaque, line, constant))
-            if known and KnownValue in map(type, operands):
-                outs = _known_results(eqn, operands, outs)
-            elif scalars or Literal in map(type, invars):
+            if not plain and KnownValue in map(type, operands):
+                outs = _known_results(eqn, operands, scalars, outs)
+            elif scalars and not scalars.keys().isdisjoint(invars):
                 _mark_nan(eqn, scalars, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.refinement is not None:
                     env.update(zip(eqn.outvars, _constrain_results(self, eqn, outs), strict=True))
                     break
                 env[v] = x
-            known = known or type(out) is not Value
+            plain = plain and type(out) is Value
         self.mark, self.scope, self.source = outer_state
         return [read(v) for v in jaxpr.outvars]
 
@@ -266,27 +270,28 @@ class Inlining(Function):
         return origins
 
 
-def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:
+def _known_results(
+    eqn: JaxprEqn, operands: Sequence[Value], scalars: dict[Var | Literal, Any], outs: Sequence[Value]
+) -> Sequence[Value]:
     """Return an equation's results, as a `KnownValue` if the operands are known: an index that selects a branch."""
-    vals = [_scalar(atom) if type(atom) is Literal else v.known for atom, v in zip(eqn.invars, operands, strict=True)]
+    vals = [scalars[v] if type(v) is Literal else x.known for v, x in zip(eqn.invars, operands, strict=True)]
     if not _is_scalar_function(eqn, vals):
         return outs
     return [KnownValue(outs[0], _evaluate(eqn, vals))]
 
 
-def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> None:
+def _mark_nan(eqn: JaxprEqn, scalars: dict[Var | Literal, Any], outs: Sequence[Value]) -> None:
     """Mark a result as a known NaN if the compiler can prove it: `log(-1)`, `zeros(8) / zeros(8)`.
 
     The compiler can also prove that a product with an infinity or a quotient by zero is NaN, whatever the other operand
-    is computed from (`x * 0 / 0`), so that these are marked as well. `scalars` maps each variable with equal elements
-    that is computed from literals alone to its element; the result's element is added.
+    is computed from (`x * 0 / 0`), so that these are marked as well. `scalars` maps each literal, and each variable
+    with equal elements that is computed from literals alone, to its element; the result's element is added.
     """
-    outvars: Sequence[Var | None] = eqn.outvars or [None]
-    [out, *more], name = outvars, eqn.primitive.name
+    name = eqn.primitive.name
     repeats = name in _REPEATING
-    if out is None or more or eqn.effects or not (repeats or "elementwise" in eqn.primitive.tags):
+    if not (repeats or "elementwise" in eqn.primitive.tags) or eqn.primitive.multiple_results or eqn.effects:
         return
-    vals = [_scalar(atom) if isinstance(atom, Literal) else scalars.get(atom) for atom in eqn.invars]
+    [out], vals = eqn.outvars, [scalars.get(atom) for atom in eqn.invars]
     inexact = dtypes.is_inexact(out.aval.dtype)
     if None not in vals:
         try:
@@ -302,10 +307,6 @@ def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> 
         nan = inexact and name == "div" and vals[1] == 0
     if inexact and nan:
         outs[0].origins |= KNOWN_NAN
-
-
-def _scalar(literal: Literal) -> Any:
-    return literal.aval.dtype.type(literal.val)
 
 
 def _is_scalar_function(eqn: JaxprEqn, vals: Sequence[Any]) -> bool:

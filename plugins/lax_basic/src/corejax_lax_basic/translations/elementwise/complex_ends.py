@@ -54,7 +54,7 @@ def with_ends(ctx: TranslationContext, name: str, x: Any, out: Any) -> Any:
         x: the operand; for real numbers `out` is returned unchanged.
         out: the result of XLA's operation.
     """
-    if name not in ENDS or not dtypes.is_complex(x.aval.dtype):
+    if name not in ENDS or x.aval.dtype.kind != "c":
         return out
     real = x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype))
     a, b, re, im = (ctx.op(part, v, out=real) for v in (x, out) for part in ("real", "imag"))
