@@ -70,7 +70,7 @@ def test_a_wrong_rule_is_found_in_jax(kind: str) -> None:
         registry.unregister(triple_p())
         if right is not None:
             registry.register(triple_p(), right)
-    assert result.failed and "jax" in result.message, result
+    assert result.failed and "jax" in result.message and result.rule == kind, result.report()
 
 
 @pytest.mark.parametrize(("name", "reason"), [("psum", "inside another function"), ("debug_callback", "effects")])

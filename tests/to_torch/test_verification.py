@@ -73,7 +73,7 @@ def test_a_wrong_rule_is_found_in_torch(kind: str) -> None:
         registry.unregister(triple_p())
         if right is not None:
             registry.register(triple_p(), right)
-    assert result.failed and "torch" in result.message, result
+    assert result.failed and "torch" in result.message and result.rule == kind, result.report()
 
 
 @pytest.mark.parametrize(("name", "reason"), [("psum", "inside another function"), ("debug_callback", "effects")])

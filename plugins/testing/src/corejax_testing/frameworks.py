@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, jvp_rules
+from corejax.extend import dtypes, jvp_rules, xla_translations
 from corejax_testing.arrays import Array, compare_each, direction, is_inexact, replaced
 from corejax_testing.calls import Call, accepts, host
 from corejax_testing.checks.registry import rule_at_fault
@@ -133,7 +133,7 @@ def _check_results(framework: Framework, call: Call, rng: np.random.Generator) -
     rounding = 4 * call.example.tolerance
     wanted = host(call(*call.values))
     got = _run(framework, bridged, call.values, call, "")
-    compare_each(got, wanted, "result", f" in {framework.name}", None, scale=rounding)
+    compare_each(got, wanted, "result", f" in {framework.name}", _run_rule(call), scale=rounding)
     outs = [i for i, y in enumerate(wanted) if is_inexact(y.dtype)]
     if not (call.inexact and outs and jvp_rules.find(call.primitive) and _has_tangents(call)):
         return
@@ -207,7 +207,7 @@ def check_nest(framework: Framework, call: Call, nest: Sequence[Transformation],
     got = _run(framework, bridged, both[0], call, names)
     smooth = [x for x in (*both[0], *wanted) if is_inexact(x.dtype)]
     allowed = step_and_tolerance(smooth, order=len(nest))[1] if any(t.smooth for t in nest) else None
-    compare_each(got, wanted, "result", f" of {names} in {framework.name}", nest[-1].rule if nest else None,
+    compare_each(got, wanted, "result", f" of {names} in {framework.name}", nest[-1].rule if nest else _run_rule(call),
                  allowed=allowed, scale=10 * call.example.tolerance)  # fmt: skip
 
 
@@ -240,6 +240,11 @@ def _differentiated(
         return transformed
 
     return transform
+
+
+def _run_rule(call: Call) -> str | None:
+    """Return the kind of the rule by which a framework runs the primitive itself, if the primitive has one."""
+    return None if xla_translations.find(call.primitive) is None else "xla_translation"
 
 
 def _run(framework: Framework, fun: Function, values: Sequence[Array], call: Call, names: str) -> list[Array]:

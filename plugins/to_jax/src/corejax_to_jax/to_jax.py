@@ -95,9 +95,13 @@ def _stage(fun: Callable[..., Any], name: str, in_tree: Any, avals: Any, impls: 
     try:
         closed = stage_closed(flat, avals)
     except NameError as error:
-        error.add_note(
-            f"to_jax: {name}: axes that JAX binds have no name in corejax; call jax.lax's collectives around it"
-        )
+        reason = str(error).partition(";")[0]
+        if "no axis is named" in reason:  # not a misspelt variable
+            raise NameError(
+                f"to_jax: {name} has a collective over an axis that it does not bind, and a bridge cannot pass on the "
+                f"names that JAX binds ({reason}); call jax.lax's collective around it, or bind the axis inside with "
+                "corejax.vmap(..., axis_name=...)"
+            ) from error
         raise
     if closed.effects:
         effects = ", ".join(sorted(closed.effects))

@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from corejax.extend import ClosedJaxpr, batch_jaxpr, dtypes, spread_list
 from corejax.extend.programs import select_list
 from corejax_to_torch.programs import Flags, gradients, linearised, recomputed_gradients, residuals_of, tangents
-from corejax_to_torch.tensors import has_derivatives, outside_dynamo, to_array, torch_dtype
+from corejax_to_torch.tensors import has_derivatives, outside_dynamo, require_dense, to_array, torch_dtype
 from corejax_xla_backend.hlo import host_function
 
 Run = Callable[[ClosedJaxpr, Sequence[Any]], list[torch.Tensor]]
@@ -43,11 +43,7 @@ def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         TypeError: a tensor is sparse.
     """
     for x in xs:
-        if x.layout is not torch.strided:
-            raise TypeError(
-                f"to_torch: {name_of(closed)} is a kernel of corejax, which takes dense tensors, and got one of layout "
-                f"{x.layout}; convert it with Tensor.to_dense()"
-            )
+        require_dense(x, name_of(closed))
     if all(x.is_cpu for x in xs):
         return _compiled(closed)([to_array(x) for x in xs])
     if any(x.is_meta for x in xs):

@@ -28,19 +28,29 @@ def aval_of(x: torch.Tensor, name: str) -> ShapedArray:
     """Return the corejax type of a tensor.
 
     Raises:
-        TypeError: the value is not a tensor, or corejax does not have its dtype.
+        TypeError: the value is not a dense tensor, or corejax does not have its dtype.
         NotImplementedError: the program is exported for symbolic sizes. `torch.compile` compiles it again instead.
     """
     dtype = TO_NUMPY.get(getattr(x, "dtype", None))
     if dtype is None:
         what = f"a tensor of {x.dtype}" if isinstance(x, torch.Tensor) else f"{x!r} of type {type(x).__name__}"
         raise TypeError(f"to_torch: {name}: an argument is {what}; pass tensors of numbers or booleans (Tensor.to)")
+    require_dense(x, name)
     if torch.compiler.is_exporting() and not all(isinstance(size, int) for size in x.shape):
         sizes = ", ".join(map(str, x.shape))
         raise NotImplementedError(
             f"to_torch: {name}: an argument has the symbolic shape ({sizes}); export it for known sizes, once for each"
         )
     return ShapedArray(tuple([int(size) for size in x.shape]), dtype)
+
+
+def require_dense(x: torch.Tensor, name: str) -> None:
+    """Raise TypeError if a tensor is sparse: each operation of PyTorch takes other layouts, or none but dense."""
+    if x.layout is not torch.strided:
+        raise TypeError(
+            f"to_torch: {name}: a tensor has the layout {x.layout}, but corejax takes dense tensors; convert it with "
+            "Tensor.to_dense()"
+        )
 
 
 def torch_dtype(aval: ShapedArray, name: str) -> torch.dtype:

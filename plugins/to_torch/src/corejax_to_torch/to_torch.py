@@ -46,7 +46,7 @@ class Bridged:
             TypeError: an argument is not a tensor, or corejax does not have its dtype.
         """
         try:
-            signature = tuple([(x.dtype, x.shape) for x in xs])
+            signature = tuple([(x.dtype, x.shape, x.layout) for x in xs])
         except AttributeError:  # `aval_of` says what is not a tensor
             signature = ()
         found = self._of_tensors.get(signature)
@@ -67,9 +67,13 @@ class Bridged:
             try:
                 closed = stage_closed(self._flat, avals)
             except NameError as error:
-                if "axis" in str(error):  # not a misspelt variable
-                    way_out = "call torch.distributed's collectives around it"
-                    error.add_note(f"to_torch: {self.name}: PyTorch binds no names of axes; {way_out}")
+                reason = str(error).partition(";")[0]
+                if "no axis is named" in reason:  # not a misspelt variable
+                    raise NameError(
+                        f"to_torch: {self.name} has a collective over an axis that it does not bind, and PyTorch does "
+                        f"not name axes ({reason}); call torch.distributed's collective around it, or bind the axis "
+                        "inside with corejax.vmap(..., axis_name=...)"
+                    ) from error
                 raise
             if closed.effects:
                 effects = ", ".join(sorted(closed.effects))
