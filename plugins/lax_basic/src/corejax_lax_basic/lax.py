@@ -135,7 +135,7 @@ _SHARED = """
     zeros_like_array
 """
 
-__getattr__, __dir__ = _lazy_names("lax", "corejax_lax_basic", _MODULES, globals(), hidden=_SHARED)
+__getattr__, __dir__, __all__ = _lazy_names("lax", "corejax_lax_basic", _MODULES, globals(), hidden=_SHARED)
 
 
 def _import_all() -> None:

@@ -18,8 +18,8 @@ def lazy_names(
     composite: str = "",
     ufuncs: str = "",
     numbers: str = "",
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__`, which also gives `__all__`, and `__dir__` of a namespace.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a namespace.
 
     Args:
         namespace: the name below `corejax`, such as `"numpy"`.
@@ -50,7 +50,7 @@ def lazy_names(
             wrapped[name].__module__ = f"corejax.{namespace}"
         return wrapped.get(name, function)
 
-    functions: tuple[Callable[[str], Any], Callable[[], list[str]]] = lax.lazy_names(
+    functions: tuple[Callable[[str], Any], Callable[[], list[str]], list[str]] = lax.lazy_names(
         namespace, "corejax_numpy", modules, names, prepare=prepare
     )
     return functions

@@ -19,8 +19,8 @@ def lazy_names(
     *,
     hidden: str = "",
     prepare: Callable[[tuple[str, str], Any], Any] = lambda home, value: value,
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__`, which also gives `__all__`, and `__dir__` of a namespace.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a namespace.
 
     Args:
         namespace: the name below `corejax`, such as `"numpy"`.
@@ -40,8 +40,6 @@ def lazy_names(
     public_names = sorted({*homes, *own} - set(hidden.split()))
 
     def __getattr__(name: str) -> Any:
-        if name == "__all__":  # `import *` also takes the names of other plugins
-            return [public for public in __dir__() if not public.startswith("_")]
         home = homes.get(name)
         if home is not None:
             value = prepare(home, getattr(importlib.import_module(f"{package}.{home[0]}"), home[1]))
@@ -55,4 +53,4 @@ def lazy_names(
     def __dir__() -> list[str]:
         return sorted({*public_names, *exported_names(namespace), *(n for n in names if n.startswith("__"))})
 
-    return __getattr__, __dir__
+    return __getattr__, __dir__, public_names

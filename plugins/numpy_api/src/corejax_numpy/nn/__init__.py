@@ -34,4 +34,4 @@ _COMPOSITE = """
 # A Python float among the arguments influences only the promotion, so its value is not part of the cache key.
 _FLOAT_OPERANDS = "celu elu leaky_relu standardize"
 
-__getattr__, __dir__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE, numbers=_FLOAT_OPERANDS)
+__getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE, numbers=_FLOAT_OPERANDS)

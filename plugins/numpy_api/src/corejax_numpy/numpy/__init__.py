@@ -220,4 +220,4 @@ _FLOAT_OPERANDS = """
     isclose mod nan_to_num nextafter pad polyval remainder select trapezoid where
 """
 
-__getattr__, __dir__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS, _FLOAT_OPERANDS)
+__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS, _FLOAT_OPERANDS)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from corejax_lax_basic import lax as _lax
 
-__getattr__, __dir__ = _lax.lazy_names("scipy", "corejax_scipy", {}, globals())
+__getattr__, __dir__, __all__ = _lax.lazy_names("scipy", "corejax_scipy", {}, globals())

@@ -32,4 +32,4 @@ _MODULES = {
     """,
 }
 
-__getattr__, __dir__ = _lax.lazy_names("scipy.special", "corejax_scipy", _MODULES, globals())
+__getattr__, __dir__, __all__ = _lax.lazy_names("scipy.special", "corejax_scipy", _MODULES, globals())

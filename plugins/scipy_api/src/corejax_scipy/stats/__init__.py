@@ -26,4 +26,4 @@ _MODULES = {
     """,
 }
 
-__getattr__, __dir__ = _lax.lazy_names("scipy.stats", "corejax_scipy", _MODULES, globals())
+__getattr__, __dir__, __all__ = _lax.lazy_names("scipy.stats", "corejax_scipy", _MODULES, globals())
