@@ -308,11 +308,11 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
     if kind is Array:
         key.append(x.aval)
         arrays.append(x)
+    elif kind is float:
+        key.append(x.hex())  # -0.0 and 0.0 are equal, but have different texts
     elif kind in _PLAIN or isinstance(x, type | Enum | np.dtype):
         key.append(kind)
         key.append(x)
-    elif kind is float:
-        key.append(x.hex())  # -0.0 and 0.0 are equal, but have different texts
     elif kind is tuple or kind is list:
         key.append(kind)
         key.append(len(x))
