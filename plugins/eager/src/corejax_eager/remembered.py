@@ -232,7 +232,7 @@ class _Remembered(NamedTuple):
         name = getattr(self.fun, "__name__", "remembered")
 
         def compiled(*arrays: Array) -> Any:
-            if any(x._host is None and is_spread(x) for x in arrays):
+            if any(is_spread(x) for x in arrays):
                 raise ValueError("on several devices")
             outs = large.run_program(program, [*arrays], name)
             if outs is None:
