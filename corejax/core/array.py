@@ -348,7 +348,7 @@ def backend_of_parts(array: Array) -> Backend | None:
 
 def is_spread(array: Array) -> bool:
     """Whether the array is sharded: parts of its value are on several devices, and no device has all of it."""
-    return backend_of_parts(array) is not None
+    return array._host is None and backend_of_parts(array) is not None
 
 
 def bound_device(array: Array, backend: Backend) -> Any:

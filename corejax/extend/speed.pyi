@@ -19,6 +19,7 @@ from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTr
 from corejax.interpreters.staging import StagingTrace as StagingTrace
 from corejax.interpreters.staging import program_staged as program_staged
 from corejax.ir.interpret import host_literal as host_literal
+from corejax.ir.interpret import last_uses as last_uses
 from corejax.messages import source_info as source_info
 from corejax.rules import RuleFn as RuleFn
 from corejax.rules import reporting as reporting

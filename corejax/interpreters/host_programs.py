@@ -59,7 +59,7 @@ def _read_only(x: object) -> Any:
 def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     if type(state.trace) is not evaluation.EvalTrace or any(isinstance(x, Tracer) for x in values):
         return None
-    if any(type(x) is Array and x._host is None and is_spread(x) for x in values):
+    if any(type(x) is Array and is_spread(x) for x in values):
         return None  # the backend of a sharded operand evaluates each operation
     try:
         outs = evaluation.run_quietly(evaluation.bottom.run_program, jaxpr, [host_value(as_array(x)) for x in values])

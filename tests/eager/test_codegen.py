@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -97,8 +98,24 @@ def test_loops_and_branches_inside() -> None:
     check(f, F32)
 
 
-def test_what_is_large_or_long_or_has_effects_is_not_written(capsys: pytest.CaptureFixture[str]) -> None:
-    check(lambda x: x + x, np.ones(5000, np.float32), written=False)
+def test_values_are_freed_after_their_last_use() -> None:
+    p = unary(lambda x: x + 1)
+
+    def f(x: Any) -> Any:
+        for _ in range(4):
+            x = lax.abs(p.bind(lax.neg(p.bind(x))))
+        return x
+
+    x = np.ones(100_000, np.float32)
+    closed = check(f, x)
+    tracemalloc.start()
+    eval_jaxpr_on_host(closed, [x])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2.5 * x.nbytes  # an operand and a result
+
+
+def test_what_is_long_or_has_effects_is_not_written(capsys: pytest.CaptureFixture[str]) -> None:
     check(lambda x: [x := x + 1 for _ in range(300)][-1], F32, written=False)
 
     def f(x: Any) -> Any:

@@ -18,13 +18,21 @@ import numpy as np
 from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, dtypes, tree
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import note_origin, observe
-from corejax.extend.speed import LOCAL_REFCOUNT, HostCode, as_promised, evaluation, host_literal, in_own_memory
+from corejax.extend.speed import (
+    LARGE,
+    LOCAL_REFCOUNT,
+    HostCode,
+    as_promised,
+    evaluation,
+    host_literal,
+    in_own_memory,
+    last_uses,
+)
 from corejax_eager import large
 from corejax_eager.cache import clearings
 
 RUNS = 3  # number of the run of a program or an operation at which a function is generated
 _MAX_EQNS = 256
-_MAX_SIZE = 4096  # elements of a result; evaluation frees larger results after their last use, generated code does not
 # Kinds of NumPy's own dtypes. Narrower integers are held in these and need a conversion after each operation.
 _KNOWN_KINDS = frozenset("biufc")
 
@@ -39,13 +47,12 @@ _OPERATORS = {
 _OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 _CHECKED = """\
-    out = {call}
-    if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
-        out = as_promised({eqn}.primitive, out, {type})
-    elif not (sole := getrefcount(out) <= LOCAL_REFCOUNT) or out.base is not None:
-        out = in_own_memory(out, [{operands}], sole)
-    out.setflags(False)
-    {name} = out"""
+    {out} = {call}
+    if type({out}) is not ndarray or {out}.dtype is not {type}.dtype or {out}.shape != {type}.shape:
+        {out} = as_promised({eqn}.primitive, {out}, {type})
+    elif not (sole := getrefcount({out}) <= LOCAL_REFCOUNT) or {out}.base is not None:
+        {out} = in_own_memory({out}, [{operands}], sole)
+    {out}.setflags(False)"""
 
 
 def host_of(array: Array) -> Any:
@@ -117,8 +124,8 @@ def generate_on_arrays(
         ufunc: a ufunc to call in place of the program's rules, if it returns results of these types.
 
     Returns:
-        The function, which raises `ValueError` if parts of an argument are on several devices; None for long or large
-        programs.
+        The function, which raises `ValueError` if parts of an argument are on several devices; None for long
+        programs, and for those with huge results or compiled operations.
     """
     if ufunc is not None:
         ufunc = as_ufunc(ufunc, [v.aval for v in jaxpr.invars][-ufunc.nin :], out_avals)
@@ -128,8 +135,8 @@ def generate_on_arrays(
 
 
 def _is_short(jaxpr: Jaxpr) -> bool:
-    """Return whether a program has few equations, small results, no compiled operation and no effects."""
-    has_large = any(v.aval.size > _MAX_SIZE for eqn in jaxpr.eqns for v in eqn.outvars)
+    """Return whether a program has few equations, no huge result, no compiled operation and no effects."""
+    has_large = any(v.aval.nbytes > LARGE for eqn in jaxpr.eqns for v in eqn.outvars)  # evaluation checks the memory
     has_large = has_large or any(map(large.is_compiled_equation, jaxpr.eqns))
     return not has_large and len(jaxpr.eqns) <= _MAX_EQNS and not jaxpr.effects
 
@@ -273,22 +280,28 @@ class _CodeGenerator:
 
     def emit_equations(self) -> None:
         """Emit the lines of all equations; equations of known operands are evaluated now."""
-        for eqn in self.jaxpr.eqns:
+        for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = evaluation.host_rule(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
                 [value] = evaluation.evaluate_equation(eqn, [self.constants[x] for x in eqn.invars])
                 self.bind_constant("known", eqn.outvars[0], value)
                 continue
-            avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
-            prepared = prepared_rule(eqn.primitive, avals, eqn.params, eqn.source_info)
-            plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
-            ufunc = as_ufunc(prepared or plain, avals, outs) if len(outs) == 1 else None
-            if ufunc is not None:
-                self.emit_ufunc(eqn, ufunc)
-            elif type(prepared) is HostCode:
-                self.emit_host_code(eqn, prepared)
-            else:
-                self.emit_rule(eqn, rule, prepared)
+            self.emit_equation(eqn, rule)
+            if names := [self.names[v] for v in dead if v not in self.constants]:
+                self.lines.append(f"    del {', '.join(names)}")
+
+    def emit_equation(self, eqn: JaxprEqn, rule: Any) -> None:
+        """Emit the lines of an equation, whose impl rule is `rule`."""
+        avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
+        prepared = prepared_rule(eqn.primitive, avals, eqn.params, eqn.source_info)
+        plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
+        ufunc = as_ufunc(prepared or plain, avals, outs) if len(outs) == 1 else None
+        if ufunc is not None:
+            self.emit_ufunc(eqn, ufunc)
+        elif type(prepared) is HostCode:
+            self.emit_host_code(eqn, prepared)
+        else:
+            self.emit_rule(eqn, rule, prepared)
 
     def emit_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc) -> None:
         """Emit a call of a ufunc."""
@@ -328,7 +341,7 @@ class _CodeGenerator:
         params = [f"**{self.bind_global('params', eqn.params)}"] if run is rule and eqn.params else []
         call = f"{self.bind_global('rule', run)}({', '.join([*operands, *params])})"
         eqn_name, type_name = self.bind_global("eqn", eqn), self.bind_global("type", v.aval)
-        self.lines.append(_CHECKED.format(call=call, operands=joined, eqn=eqn_name, type=type_name, name=outs[0]))
+        self.lines.append(_CHECKED.format(call=call, operands=joined, eqn=eqn_name, type=type_name, out=outs[0]))
 
 
 def prepared_rule(

@@ -78,7 +78,7 @@ def _evaluate(below: Evaluate, primitive: Primitive, args: Sequence[Any], params
     for aval in avals_out:
         check_size(primitive, aval)
     rule = large.compiled_rule(primitive, avals, avals_out, params)
-    if rule is not None and not any(x._host is None and is_spread(x) for x in arrays):
+    if rule is not None and not any(is_spread(x) for x in arrays):
         try:
             return evaluation.box_results(run_impl(rule, primitive, arrays, params, avals_out))
         except BackendError:  # the program cannot run here, in a forked process for example

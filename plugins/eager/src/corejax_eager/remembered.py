@@ -232,7 +232,7 @@ class _Remembered(NamedTuple):
         name = getattr(self.fun, "__name__", "remembered")
 
         def compiled(*arrays: Array) -> Any:
-            if any(x._host is None and is_spread(x) for x in arrays):
+            if any(is_spread(x) for x in arrays):
                 raise ValueError("on several devices")
             outs = large.run_program(program, [*arrays], name)
             if outs is None:
@@ -308,11 +308,11 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
     if kind is Array:
         key.append(x.aval)
         arrays.append(x)
+    elif kind is float:
+        key.append(x.hex())  # -0.0 and 0.0 are equal, but have different texts
     elif kind in _PLAIN or isinstance(x, type | Enum | np.dtype):
         key.append(kind)
         key.append(x)
-    elif kind is float:
-        key.append(x.hex())  # -0.0 and 0.0 are equal, but have different texts
     elif kind is tuple or kind is list:
         key.append(kind)
         key.append(len(x))

@@ -89,7 +89,7 @@ def complete(x: Any, index: Any) -> list[Any]:
     at = places[0] if places else len(entries)
     kept = [Ellipsis] if places and not missing and any(map(is_array, entries)) else []
     entries = [*entries[:at], *kept, *[slice(None)] * missing, *entries[at + 1 :]]
-    return _with_blocks_placed(x, entries) if any(type(e) is Slice for e in entries) else entries
+    return _with_blocks_placed(x, entries) if Slice in map(type, entries) else entries
 
 
 def _with_blocks_placed(x: Any, entries: list[Any]) -> list[Any]:
