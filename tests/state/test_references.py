@@ -272,6 +272,44 @@ def test_values_of_inner_transformations_are_refused() -> None:
     np.testing.assert_array_equal(ref[...], np.ones(3))
 
 
+def test_values_of_enclosing_functions_are_constants() -> None:
+    x = jnp.asarray(2.0)  # no weak type: writing it binds no primitive, so that the tracer itself is stored
+
+    @corejax.jit
+    def in_branch_of_loop(x: Any) -> Any:
+        ref = corejax.new_ref(jnp.zeros(()))
+
+        def body(i: Any, y: Any) -> Any:
+            z = y * x
+            lax.cond(y > 0, lambda: ref.__setitem__(..., z), lambda: None)
+            return z
+
+        lax.fori_loop(0, 3, body, x)
+        return ref[...]
+
+    def square(y: Any) -> Any:
+        ref = corejax.new_ref(y)
+        ref[...] = x_outer[0]
+        return ref[...] * y
+
+    x_outer: list[Any] = []
+
+    @corejax.jit
+    def in_derivative_in_loop(x: Any) -> Any:
+        x_outer[:] = [x]
+        return lax.fori_loop(0, 2, lambda i, y: y + corejax.jvp(square, (y,), (y,))[1], x)
+
+    @corejax.jit
+    def in_batch_in_loop(x: Any) -> Any:
+        x_outer[:] = [x]
+        return lax.fori_loop(0, 2, lambda i, y: y + corejax.vmap(square)(jnp.stack([y, y])).sum(), x)
+
+    assert in_branch_of_loop(x) == 16.0
+    assert in_derivative_in_loop(x) == 18.0
+    assert in_batch_in_loop(x) == 50.0
+    assert corejax.grad(in_branch_of_loop)(x) == 32.0
+
+
 def test_references_are_not_differentiated() -> None:
     ref = corejax.new_ref(2.0)
     calls = (
