@@ -148,6 +148,33 @@ def test_loops_update_the_memory_in_place() -> None:
     assert ref[0] == 1.0
 
 
+def _write(ref: corejax.Ref, i: Any) -> None:
+    ref[i] = ref[i + 1] + 1.0
+
+
+LOOPS = {
+    "scan": lambda ref: lax.scan(lambda _, i: (None, _write(ref, i)), None, jnp.arange(10)),
+    "while_loop": lambda ref: lax.while_loop(lambda i: i < 10, lambda i: (_write(ref, i), i + 1)[1], 0),
+    "cond in scan": lambda ref: lax.scan(
+        lambda _, i: (None, lax.cond(i % 2 == 0, lambda: _write(ref, i), lambda: None)), None, jnp.arange(10)
+    ),
+    "jit in loop": lambda ref: lax.fori_loop(0, 10, lambda i, _: corejax.jit(_write)(ref, i), None),
+    "nested": lambda ref: lax.fori_loop(
+        0, 10, lambda i, _: lax.fori_loop(0, 10, lambda j, _: _write(ref, i + j), None), None
+    ),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_no_loop_copies_a_reference(loop: str) -> None:
+    ref = corejax.new_ref(jnp.zeros(1000))
+    compiled = corejax.jit(lambda: (LOOPS[loop](ref), None)[1]).lower().compile()
+    text = compiled.as_text()
+    assert "input_output_alias" in text
+    assert not [line for line in text.splitlines() if " copy(" in line and "f32[1000]" in line.split("copy(")[0]]
+    assert compiled.memory_analysis()["temp"] < 1000
+
+
 def test_values_that_were_read_stay_as_they_were() -> None:
     ref = corejax.new_ref(jnp.zeros(2))
 
