@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import jax
 import numpy as np
 
 import corejax
-from cases.registry import Sides, X, case
+from cases.registry import Sides, X, blocking, case
 
 ROWS, INPUTS, HIDDEN = 8, 16, 64
 FRESH = itertools.count(1)
@@ -147,6 +148,51 @@ def traced_nested_gradient() -> Sides:
         return lib.grad(lambda x: lib.numpy.sum(f(x)))
 
     return both(lambda lib: lambda: lib.make_jaxpr(scalar(lib))(X))
+
+
+def with_reference(lib: Any, factor: float = 1.0) -> Callable[[Any], Any]:
+    """A loop that replaces the elements of a reference one by one, each computed from the element before."""
+
+    def f(x: Any) -> Any:
+        ref = lib.new_ref(x)
+
+        def body(i: Any, _: Any) -> None:
+            ref[i + 1] = lib.numpy.sin(ref[i]) * factor + ref[i + 1]
+
+        lib.lax.fori_loop(0, x.shape[0] - 1, body, None)
+        return ref[...]
+
+    return f
+
+
+def without_reference(lib: Any) -> Callable[[Any], Any]:
+    """The loop of `with_reference` with the array as its carry."""
+
+    def f(x: Any) -> Any:
+        def body(i: Any, x: Any) -> Any:
+            return x.at[i + 1].set(lib.numpy.sin(x[i]) + x[i + 1])
+
+        return lib.lax.fori_loop(0, x.shape[0] - 1, body, x)
+
+    return f
+
+
+@case("tracing a loop that writes a reference", 0.3)
+def traced_reference() -> Sides:
+    return both(lambda lib: lambda: lib.make_jaxpr(with_reference(lib, fresh()))(X))
+
+
+@case("tracing and lowering a loop that writes a reference", 0.3)
+def lowered_reference() -> Sides:
+    # jax traces reads and writes as primitives on references, and discharges them when it lowers the program.
+    return both(lambda lib: lambda: lib.jit(with_reference(lib, fresh())).lower(X))
+
+
+@case("compiled loop of 10,000 writes to a reference, beside one without", 1.05)
+def compiled_reference() -> Sides:
+    x = corejax.device_put(np.arange(10_001, dtype=np.float32))
+    sides = [corejax.jit(f(corejax)) for f in (with_reference, without_reference)]
+    return tuple(blocking(corejax, functools.partial(f, x)) for f in sides)
 
 
 __all__ = ["fresh", "nested_scans"]

@@ -148,6 +148,33 @@ def test_loops_update_the_memory_in_place() -> None:
     assert ref[0] == 1.0
 
 
+def _write(ref: corejax.Ref, i: Any) -> None:
+    ref[i] = ref[i + 1] + 1.0
+
+
+LOOPS = {
+    "scan": lambda ref: lax.scan(lambda _, i: (None, _write(ref, i)), None, jnp.arange(10)),
+    "while_loop": lambda ref: lax.while_loop(lambda i: i < 10, lambda i: (_write(ref, i), i + 1)[1], 0),
+    "cond in scan": lambda ref: lax.scan(
+        lambda _, i: (None, lax.cond(i % 2 == 0, lambda: _write(ref, i), lambda: None)), None, jnp.arange(10)
+    ),
+    "jit in loop": lambda ref: lax.fori_loop(0, 10, lambda i, _: corejax.jit(_write)(ref, i), None),
+    "nested": lambda ref: lax.fori_loop(
+        0, 10, lambda i, _: lax.fori_loop(0, 10, lambda j, _: _write(ref, i + j), None), None
+    ),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_no_loop_copies_a_reference(loop: str) -> None:
+    ref = corejax.new_ref(jnp.zeros(1000))
+    compiled = corejax.jit(lambda: (LOOPS[loop](ref), None)[1]).lower().compile()
+    text = compiled.as_text()
+    assert "input_output_alias" in text
+    assert not [line for line in text.splitlines() if " copy(" in line and "f32[1000]" in line.split("copy(")[0]]
+    assert compiled.memory_analysis()["temp"] < 1000
+
+
 def test_values_that_were_read_stay_as_they_were() -> None:
     ref = corejax.new_ref(jnp.zeros(2))
 
@@ -270,6 +297,44 @@ def test_values_of_inner_transformations_are_refused() -> None:
             transform(write)(jnp.ones((3, 3)) if transform is corejax.vmap else jnp.ones(3))
     corejax.grad(lambda x: write(lax.stop_gradient(x)) * x.sum())(jnp.ones(3))
     np.testing.assert_array_equal(ref[...], np.ones(3))
+
+
+def test_values_of_enclosing_functions_are_constants() -> None:
+    x = jnp.asarray(2.0)  # no weak type: writing it binds no primitive, so that the tracer itself is stored
+
+    @corejax.jit
+    def in_branch_of_loop(x: Any) -> Any:
+        ref = corejax.new_ref(jnp.zeros(()))
+
+        def body(i: Any, y: Any) -> Any:
+            z = y * x
+            lax.cond(y > 0, lambda: ref.__setitem__(..., z), lambda: None)
+            return z
+
+        lax.fori_loop(0, 3, body, x)
+        return ref[...]
+
+    def square(y: Any) -> Any:
+        ref = corejax.new_ref(y)
+        ref[...] = x_outer[0]
+        return ref[...] * y
+
+    x_outer: list[Any] = []
+
+    @corejax.jit
+    def in_derivative_in_loop(x: Any) -> Any:
+        x_outer[:] = [x]
+        return lax.fori_loop(0, 2, lambda i, y: y + corejax.jvp(square, (y,), (y,))[1], x)
+
+    @corejax.jit
+    def in_batch_in_loop(x: Any) -> Any:
+        x_outer[:] = [x]
+        return lax.fori_loop(0, 2, lambda i, y: y + corejax.vmap(square)(jnp.stack([y, y])).sum(), x)
+
+    assert in_branch_of_loop(x) == 16.0
+    assert in_derivative_in_loop(x) == 18.0
+    assert in_batch_in_loop(x) == 50.0
+    assert corejax.grad(in_branch_of_loop)(x) == 32.0
 
 
 def test_references_are_not_differentiated() -> None:

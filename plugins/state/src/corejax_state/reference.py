@@ -216,7 +216,7 @@ class Ref:
         place = self._place()
         place.is_owned = False
         value = place.value
-        if isinstance(value, Tracer) and not _is_below(value._trace, current_trace()):
+        if isinstance(value, Tracer) and _is_above(value._trace, current_trace()):
             raise ValueError(
                 f"{self!r}, made at {self._line}, holds a value that a transformation around this function traces: a "
                 "function with custom rules has no rule for it. Pass the value as an argument, ref[...]"
@@ -316,7 +316,7 @@ class Ref:
     def _put(self, value: Any) -> _Place:
         """Replace the value by an array of its type, and return its place."""
         place = self._place()
-        _check_level(self, place.level, value)
+        _check_level(self, place, value)
         place.value = value
         place.is_owned = False
         return place
@@ -325,20 +325,23 @@ class Ref:
 types_of[Ref] = lambda ref: AbstractRef(ref.aval)  # type: ignore[assignment, return-value]  # no type of arrays
 
 
-def _is_below(trace: Trace, top: Trace) -> bool:
-    """Whether a trace is `top` or one of its parents."""
-    level: Trace | None = top
-    while level is not None and level is not trace:
-        level = level.parent
-    return level is not None
+def _is_above(trace: Trace, base: Trace) -> bool:
+    """Whether `base` is one of the parents of a trace."""
+    parent: Trace | None = trace.parent
+    while parent is not None and parent is not base:
+        parent = parent.parent
+    return parent is not None
 
 
-def _check_level(ref: Ref, level: Trace, value: Any) -> None:
+def _check_level(ref: Ref, place: _Place, value: Any) -> None:
     """Raise ValueError if a value belongs to a transformation inside the function that made the reference."""
     if not isinstance(value, Tracer):
         return
-    if not _is_below(value._trace, level) and value._trace is not recording_trace():
-        debug = value._trace.debug
+    trace = value._trace
+    # A staged function treats values of the functions around it as constants, and staging traces have no parents.
+    is_outer = place.recorder is not None and trace.alive and not _is_above(trace, place.level)
+    if not (is_outer or trace is place.level or _is_above(place.level, trace)):
+        debug = trace.debug
         inner = "by a transformation" if debug is None else f"while {debug.description()}"
         raise ValueError(
             f"cannot write to {ref!r}, made at {ref._line}: the value is traced {inner}, inside the function that "
