@@ -100,14 +100,15 @@ def outside_dynamo(fun: Callable[..., Any]) -> Callable[..., Any]:
     After a graph break Dynamo tries each frame that runs, those of corejax's tracing among them, and miscompiles some.
     Dynamo takes seconds to import, so this does not import it.
     """
+    disabled: list[Callable[..., Any]] = []  # at most one
 
     @functools.wraps(fun)
     def call(*args: Any) -> Any:
         dynamo = sys.modules.get("torch._dynamo")
-        return fun(*args) if dynamo is None else disabled(dynamo)(*args)
-
-    @functools.cache
-    def disabled(dynamo: Any) -> Any:
-        return dynamo.disable(fun)
+        if dynamo is None:
+            return fun(*args)
+        if not disabled:
+            disabled.append(dynamo.disable(fun))
+        return disabled[0](*args)
 
     return call
