@@ -14,7 +14,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.experimental.jet import jet
-from corejax.extend import Primitive, ShapedArray, deflinear, jvp_rules, primitives
+from corejax.extend import Primitive, ShapedArray, deflinear, jvp_rules, primitives, transpose_rules
 from corejax.extend.programs import parse_jaxpr
 from corejax.extend.types import Packed, ValueType
 from tests.value_types import Columns, Stacked, Symmetric, dense, matrix, numbers_in, rounded, symmetric
@@ -466,3 +466,38 @@ def test_associative_scan_and_collectives_take_the_parts() -> None:
             corejax.vmap(lambda s, n=name, m=more: getattr(lax, n)(s, "i", *m), axis_name="i")(batch)
     mean = corejax.vmap(lambda s: lax.pmean(s, "i"), axis_name="i")(batch)
     close(dense(mean)[0], S * 7 / 3)
+
+
+def test_batches_keep_the_written_transpose_rule() -> None:
+    """The rules are ten times too large, to tell them from those of the decomposition."""
+
+    def product(s: Any, t: Any, scale: float) -> list[Any]:
+        return [symmetric(dense(s) * dense(t) * scale), dense(s)[..., 0]]
+
+    product_p = Primitive("toy.product", decomposition=product, multiple_results=True)
+
+    @jvp_rules.register(product_p)
+    def product_jvp(primals: Any, tangents: Any, scale: float) -> Any:
+        dots = product_p.bind(primals[0], tangents[1], scale=scale)
+        return product_p.bind(*primals, scale=scale), [dots[0], None]
+
+    @transpose_rules.register(product_p)
+    def product_transpose(cts: Any, s: Any, t: Any, scale: float) -> Any:
+        return [None, symmetric(10 * dense(product_p.bind(s, cts[0], scale=scale)[0]))]
+
+    def loss(s: Any, t: Any) -> Any:
+        return dense(product_p.bind(s, t, scale=2.0)[0]).sum()
+
+    batch = corejax.vmap(symmetric)(jnp.stack([S, 2 * S, 4 * S]))
+    slope = corejax.grad(loss, argnums=1)
+    one = dense(slope(symmetric(S), symmetric(S)))
+    for wrap in (lambda f: f, corejax.jit):
+        np.testing.assert_allclose(dense(wrap(corejax.vmap(slope, (0, None)))(batch, symmetric(S)))[2], 4 * one)
+        for axes, t, factors in (
+            ((0, 0), batch, [1, 2, 4]),
+            ((None, 0), batch, [1, 1, 1]),
+            ((0, None), symmetric(S), 7),
+        ):
+            s = symmetric(S) if axes[0] is None else batch
+            total = wrap(corejax.grad(lambda s, t, axes=axes: corejax.vmap(loss, axes)(s, t).sum(), argnums=1))(s, t)
+            np.testing.assert_allclose(dense(total), np.multiply.outer(factors, one))

@@ -41,7 +41,8 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
         A pytree as `elems`.
 
     Raises:
-        TypeError: `fn` is not a function, an element is not an array (but a value of a value type, say), or `fn` changes a structure, shape or dtype.
+        TypeError: `fn` is not a function, an element is not an array (values of value types are not), or `fn` changes a
+            structure, shape or dtype.
         ValueError: `elems` has no arrays, the lengths differ (the message lists them), or an array does not have the
             axis.
 

@@ -84,8 +84,8 @@ def on_leaves(what: str, operate: Callable[[Any], Any], x: Any) -> Any:
             array = as_array(leaf)
             if isinstance(aval := get_aval(array), ValueType):
                 raise TypeError(
-                    f"{what} takes arrays, and x has a leaf of type {aval.str_short()}: apply it to the arrays that store "
-                    "the value (corejax.lax.unpack), and make a value of the results (corejax.lax.pack)"
+                    f"{what} takes arrays, and x has a leaf of type {aval.str_short()}: apply it to the arrays that "
+                    "store the value (corejax.lax.unpack), and make a value of the results (corejax.lax.pack)"
                 )
             return operate(array)
         except TypeError as error:
