@@ -493,11 +493,7 @@ def test_batches_keep_the_written_transpose_rule() -> None:
     one = dense(slope(symmetric(S), symmetric(S)))
     for wrap in (lambda f: f, corejax.jit):
         np.testing.assert_allclose(dense(wrap(corejax.vmap(slope, (0, None)))(batch, symmetric(S)))[2], 4 * one)
-        for axes, t, factors in (
-            ((0, 0), batch, [1, 2, 4]),
-            ((None, 0), batch, [1, 1, 1]),
-            ((0, None), symmetric(S), 7),
-        ):
-            s = symmetric(S) if axes[0] is None else batch
+        for axes, factors in (((0, 0), [1, 2, 4]), ((None, 0), [1, 1, 1]), ((0, None), 7)):
+            s, t = (symmetric(S) if axis is None else batch for axis in axes)
             total = wrap(corejax.grad(lambda s, t, axes=axes: corejax.vmap(loss, axes)(s, t).sum(), argnums=1))(s, t)
             np.testing.assert_allclose(dense(total), np.multiply.outer(factors, one))
