@@ -67,7 +67,7 @@ def _abstract_eval(
     if len(dims) != len(avals):
         raise TypeError(f"batched takes {len(dims)} operands, got {len(avals)}")
     for aval, dim in zip(avals, dims, strict=True):
-        if dim is not None and aval.shape[dim : dim + 1] != (axis_size,):
+        if dim is not None and (dim < 0 or aval.shape[dim : dim + 1] != (axis_size,)):
             raise TypeError(f"batched: axis {dim} of {aval.str_short()} does not have the batch's size {axis_size}")
     elements = tuple(map(mapped_aval, avals, dims))
     return [unmapped_aval(axis_size, 0, aval) for aval in _named(primitive).abstract(elements, dict(params))]
