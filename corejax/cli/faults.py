@@ -19,9 +19,8 @@ def report_faults() -> None:
 
 def report_selection() -> None:
     """Print names in `COREJAX_PLUGINS` and `COREJAX_RULE_OVERRIDES` that no plugin has to standard error."""
-    names = [record.name for record in manager().records.values()]
-    problems = manager().selection.problems(names)
+    problems = manager().selection.problems(manager().records)
     if isinstance(config.rule_overrides, str):
-        problems += Selection(config.rule_overrides).problems(names, "COREJAX_RULE_OVERRIDES")
+        problems += Selection(config.rule_overrides).problems(manager().records, "COREJAX_RULE_OVERRIDES")
     for problem in problems:
         complain(f"{problem}.")

@@ -111,6 +111,7 @@ class CommandLine(click.Group):
         """Run a command. Show corejax's own errors as messages without tracebacks, and deprecation warnings."""
         if not sys.warnoptions:
             warnings.simplefilter("default", CorejaxDeprecationWarning)
+            warnings.filterwarnings("ignore", "COREJAX_PLUGINS=")  # commands report it
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # a reader that stops early, as `head` does, is no error; click would exit with 1

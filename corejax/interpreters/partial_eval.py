@@ -159,7 +159,7 @@ def _residual(x: object, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal
     if not isinstance(x, Tracer):
         array: Array = as_array(x)  # type: ignore[assignment]  # x is no tracer
         inline = array.aval.ndim == 0 and array.aval.dtype.names is None
-        if inline and array._host is not None and not isinstance(x, np.ndarray):
+        if inline and isinstance(array._host, np.ndarray) and not isinstance(x, np.ndarray):
             return Literal(array._host[()], array.aval)
     residual = residuals.get(id(x))
     if residual is None:

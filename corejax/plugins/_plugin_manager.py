@@ -14,6 +14,7 @@ from corejax.core import array_methods
 from corejax.core.backends import Backend, backends
 from corejax.errors import PluginError
 from corejax.messages.homes import homes
+from corejax.messages.source_info import warn_user
 from corejax.plugins import hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._exports import import_backend, import_registry
@@ -69,6 +70,8 @@ class PluginManager:
                     self.selection = Selection(os.environ.get(VARIABLE))
                     self.records = by_name(self._find(), self.selection)
                     self._discovered = True
+                    for problem in self.selection.problems(self.records):
+                        warn_user(f"{problem}.")
         return self.records
 
     @property
@@ -155,8 +158,7 @@ class PluginManager:
         best: tuple[int, PluginRecord] | None = None
         for record in self.discover().values():
             for root in (record.module, record.package):
-                inside = module == root or module.startswith(root + ".")
-                if inside and (best is None or len(root) > best[0]):
+                if f"{module}.".startswith(f"{root}.") and (best is None or len(root) > best[0]):
                     best = len(root), record
         return None if best is None else (best[1].name, best[1].version, best[1].distribution)
 

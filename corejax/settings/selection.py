@@ -30,8 +30,6 @@ class Selection:
     def problems(self, names: Iterable[str], variable: str = VARIABLE) -> list[str]:
         """Return a sentence for each selected name that is not in `names`; `variable` is the variable for the text."""
         known = list(names)
-        sentences = []
-        for word in sorted((self.excluded | (self.only or set())).difference(known)):
-            hint = did_you_mean(word, known)
-            sentences.append(f"{variable}={self.text} names {word!r}, which is not an installed plugin{hint}")
-        return sentences
+        missing = sorted((self.excluded | (self.only or set())).difference(known))
+        named = f"{variable}={self.text} names"
+        return [f"{named} {word!r}, which is not an installed plugin{did_you_mean(word, known)}" for word in missing]

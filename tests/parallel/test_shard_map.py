@@ -575,3 +575,22 @@ def test_gradients_of_values_that_all_devices_have() -> None:
     total = corejax.shard_map(lambda b: lax.psum(b, "x"), mesh=mesh(corejax), in_specs=P("x"), out_specs=P("x"))
     batch = corejax.vmap(symmetric)(cjnp.ones((4, 2, 2)))
     np.testing.assert_array_equal(total(batch).parts[0], 4 * batch.parts[0])
+
+
+def test_values_over_an_axis_of_one_device() -> None:
+    """Mapped over all blocks at once, since the program is not over the mesh."""
+    batch = corejax.vmap(symmetric)(cjnp.arange(9.0).reshape(1, 3, 3))
+    one = corejax.make_mesh((1,), ("x",), devices=corejax.devices()[:1])
+
+    def body(s: Any) -> Any:
+        doubled = symmetric(2 * dense(s))
+        return doubled, lax.psum(doubled, "x"), dense(s).sum()[None]
+
+    mapped = corejax.shard_map(body, mesh=one, in_specs=P("x"), out_specs=(P("x"), P(), P("x")), check_vma=False)
+    sliced = corejax.pmap(lambda s: symmetric(2 * dense(s)), devices=corejax.devices()[:1])
+    for wrap in (lambda f: f, corejax.jit):
+        split, summed, total = wrap(mapped)(batch)
+        assert split.aval is summed.aval is batch.aval
+        for out in (split, summed, wrap(sliced)(batch)):
+            np.testing.assert_array_equal(out.parts[0], 2 * batch.parts[0])
+        np.testing.assert_array_equal(total, [dense(batch).sum()])

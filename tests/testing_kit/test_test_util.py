@@ -11,6 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax.test_util import check_grads, check_jvp, check_vjp
+from tests.value_types import dense, symmetric
 
 X = jnp.asarray(np.linspace(0.2, 1.3, 6, dtype=np.float32).reshape(2, 3))
 
@@ -99,3 +100,17 @@ def test_tolerances_by_dtype():
     check_grads(jnp.sin, (x,), 1, atol={np.float32: 1e-2, "float64": 0.0}, rtol={np.dtype("float32"): 1e-2})
     with pytest.raises(AssertionError, match="differs"):
         check_grads(jnp.sin, (x,), 1, atol={np.float32: 1e-12}, rtol={"float32": 1e-12})
+
+
+def test_values_are_differentiated_as_their_parts() -> None:
+    s = symmetric(jnp.array([[2.0, 1.0], [1.0, 3.0]]))
+    check_grads(lambda s, x: {"a": symmetric(dense(s) ** 2), "b": jnp.sin(dense(s) @ x)}, (s, X[0, :2]), 2)
+
+    @corejax.custom_jvp
+    def wrong(s: Any) -> Any:
+        return dense(s)
+
+    wrong.defjvp(lambda primals, tangents: (dense(primals[0]), 2 * dense(tangents[0])))
+    for mode in ("fwd", "rev"):
+        with pytest.raises(AssertionError, match="of wrong: the"):
+            check_grads(wrong, (s,), 1, mode)

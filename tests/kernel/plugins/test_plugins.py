@@ -158,6 +158,17 @@ def test_unknown_name_in_the_selection_is_a_problem() -> None:
     )
 
 
+def test_unknown_name_in_the_selection_warns_at_first_use(
+    site: Site, fresh: PluginManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("acme", "")
+    monkeypatch.setenv("COREJAX_PLUGINS", "-acmee")
+    with pytest.warns(UserWarning, match="names 'acmee', which is .*; did you mean 'acme'") as found:
+        fresh.discover()
+        fresh.load()
+    assert len(found) == 1 and found[0].filename == __file__
+
+
 def test_name_of_a_plugin_that_is_switched_off(
     site: Site, fresh: PluginManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.experimental.jet import jet
-from corejax.extend import Primitive, ShapedArray, jvp_rules, primitives
+from corejax.extend import Primitive, ShapedArray, deflinear, jvp_rules, primitives, transpose_rules
 from corejax.extend.programs import parse_jaxpr
 from corejax.extend.types import Packed, ValueType
 from tests.value_types import Columns, Stacked, Symmetric, dense, matrix, numbers_in, rounded, symmetric
@@ -441,3 +441,59 @@ def test_functions_with_custom_rules_compare_types() -> None:
     call = corejax.custom_derivatives.linear_call
     with pytest.raises(TypeError, match="must return cotangents of the linear arguments"):
         call(lambda _, s: dense(s), lambda _, ct: _antisymmetric(ct), (), symmetric(S))
+
+
+def test_scalars_are_no_literals() -> None:
+    s = lax.pack(Stacked((), "float32"), jnp.float32(3), jnp.arange(2.0))
+
+    def scaled(x: Any) -> Any:
+        return times_first_p.bind(s, x)
+
+    np.testing.assert_allclose(corejax.linearize(scaled, jnp.float32(2))[1](jnp.float32(5)), 15)
+    np.testing.assert_allclose(corejax.vjp(scaled, jnp.float32(2))[1](jnp.float32(5))[0], 15)
+
+
+times_first_p = Primitive("toy.times_first", decomposition=lambda s, x: lax.unpack(s)[0] * x, linear_in=(1,))
+deflinear(times_first_p, lambda ct, s, x: [None, times_first_p.bind(s, ct)])
+
+
+def test_associative_scan_and_collectives_take_the_parts() -> None:
+    batch = corejax.vmap(symmetric)(jnp.stack([S, 2 * S, 4 * S]))
+    with pytest.raises(TypeError, match=r"elems is of type Symmetric\[f32\[3,3,3\]\]: scan over .*lax.unpack"):
+        lax.associative_scan(lambda a, b: b, batch)
+    for name, more in (("pmax", ()), ("all_gather", ()), ("ppermute", ([(0, 1)],)), ("all_to_all", (0, 0))):
+        with pytest.raises(TypeError, match=name + r" takes arrays, .* Symmetric\[f32\[3,3\]\]: apply it .*lax.unpack"):
+            corejax.vmap(lambda s, n=name, m=more: getattr(lax, n)(s, "i", *m), axis_name="i")(batch)
+    mean = corejax.vmap(lambda s: lax.pmean(s, "i"), axis_name="i")(batch)
+    close(dense(mean)[0], S * 7 / 3)
+
+
+def test_batches_keep_the_written_transpose_rule() -> None:
+    """The rules are ten times too large, to tell them from those of the decomposition."""
+
+    def product(s: Any, t: Any, scale: float) -> list[Any]:
+        return [symmetric(dense(s) * dense(t) * scale), dense(s)[..., 0]]
+
+    product_p = Primitive("toy.product", decomposition=product, multiple_results=True)
+
+    @jvp_rules.register(product_p)
+    def product_jvp(primals: Any, tangents: Any, scale: float) -> Any:
+        dots = product_p.bind(primals[0], tangents[1], scale=scale)
+        return product_p.bind(*primals, scale=scale), [dots[0], None]
+
+    @transpose_rules.register(product_p)
+    def product_transpose(cts: Any, s: Any, t: Any, scale: float) -> Any:
+        return [None, symmetric(10 * dense(product_p.bind(s, cts[0], scale=scale)[0]))]
+
+    def loss(s: Any, t: Any) -> Any:
+        return dense(product_p.bind(s, t, scale=2.0)[0]).sum()
+
+    batch = corejax.vmap(symmetric)(jnp.stack([S, 2 * S, 4 * S]))
+    slope = corejax.grad(loss, argnums=1)
+    one = dense(slope(symmetric(S), symmetric(S)))
+    for wrap in (lambda f: f, corejax.jit):
+        np.testing.assert_allclose(dense(wrap(corejax.vmap(slope, (0, None)))(batch, symmetric(S)))[2], 4 * one)
+        for axes, factors in (((0, 0), [1, 2, 4]), ((None, 0), [1, 1, 1]), ((0, None), 7)):
+            s, t = (symmetric(S) if axis is None else batch for axis in axes)
+            total = wrap(corejax.grad(lambda s, t, axes=axes: corejax.vmap(loss, axes)(s, t).sum(), argnums=1))(s, t)
+            np.testing.assert_allclose(dense(total), np.multiply.outer(factors, one))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from corejax_parallel.collectives.exchanges import Pairs, axis_index_p, ppermute
 from corejax_parallel.collectives.gathers import all_gather_invariant_p, all_gather_p, all_to_all_p, reduce_scatter_p
 from corejax_parallel.collectives.reductions import pmax_p, pmin_p, psum_p
 from corejax_parallel.collectives.varying import pvary_p
-from corejax_parallel.mapping.blocks import over_blocks, whole_type
+from corejax_parallel.mapping.blocks import over_blocks, specs_of_parts, whole_type
 from corejax_parallel.mapping.pmap import as_shard_map, xla_pmap_p
 from corejax_parallel.mapping.primitive import Specs, shard_map_p, sizes_of
 from corejax_parallel.named_sharding import NamedSharding
@@ -280,7 +280,7 @@ def _shard_map(
     out = [whole_type(aval, spec, sizes) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
     sides = (in_specs, in_avals, jaxpr.in_avals), (out_specs, out, jaxpr.out_avals)
     texts = [
-        [ctx.sharding_text(NamedSharding(mesh, spec), ndim) for ndim, spec in _specs_of_parts(*side, sizes)]
+        [ctx.sharding_text(NamedSharding(mesh, spec), ndim) for ndim, spec in specs_of_parts(*side, sizes)]
         for side in sides
     ]
     body: Callable[..., list[Any]] = functools.partial(_body, jaxpr)
@@ -289,33 +289,6 @@ def _shard_map(
         out, body = [_DUMMY], _with_dummy_result(body)
     results = ctx.manual_computation(mesh, axis_name, in_vals, *texts, out, jaxpr.in_avals, body)
     return list(results)[: len(jaxpr.out_avals)]
-
-
-def _specs_of_parts(
-    specs: Specs, avals: Sequence[ShapedArray], blocks: Sequence[ShapedArray], sizes: dict[Any, int]
-) -> Iterator[tuple[int, PartitionSpec]]:
-    """Yield the rank and the spec of each array that stores a value, from the specs and the types of the values.
-
-    Raises:
-        NotImplementedError: a value's blocks are not stored in blocks of the arrays.
-    """
-    for spec, aval, block in zip(specs, avals, blocks, strict=True):
-        if aval.parts() == (aval,):
-            yield aval.ndim, spec
-            continue
-        named = [(names, aval.part_axes(axis)) for axis, names in enumerate(spec) if names is not None]
-        for i, (part, part_of_block) in enumerate(zip(aval.parts(), block.parts(), strict=True)):
-            entries: list[Any] = [None] * part.ndim
-            for names, axes in named:
-                entries[axes[i] : axes[i] + 1] = [names]
-            split = PartitionSpec(*entries)
-            if len(entries) != part.ndim or whole_type(part_of_block, split, sizes).shape != part.shape:
-                raise NotImplementedError(
-                    f"shard_map: a value of type {aval.str_short()} is split as {spec}, but part {i} of it, "
-                    f"{part.str_short()}, does not consist of the parts of the blocks, {part_of_block.str_short()}: "
-                    "split other axes, or pass the arrays (corejax.lax.unpack)"
-                )
-            yield part.ndim, split
 
 
 _DUMMY = ShapedArray((), np.dtype(np.bool_))

@@ -13,6 +13,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import as_array, dtypes, fun_name, tree
+from corejax.extend.types import ValueType
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
@@ -37,7 +38,7 @@ def check_grads(
     """Compare the derivatives of a function with central differences.
 
     Args:
-        f: a function of arrays in pytrees.
+        f: a function of arrays in pytrees. Values of a value type are differentiated as the arrays that store them.
         args: the arguments at which to differentiate. Arguments that are neither floating-point nor complex stay
             constant.
         order: the number of nested derivatives, 1 or more.
@@ -56,7 +57,25 @@ def check_grads(
         raise ValueError(f"check_grads of {fun_name(f)}: modes are 'fwd' and 'rev', got {modes!r}")
     if not isinstance(order, int) or order < 1:
         raise ValueError(f"check_grads of {fun_name(f)}: order is a number of derivatives, 1 or more, got {order!r}")
-    _check(f, tuple(args), order, chosen, (atol, rtol, eps), fun_name(f))
+    parts, by_parts = _by_parts(f, tuple(args))
+    _check(by_parts, parts, order, chosen, (atol, rtol, eps), fun_name(f))
+
+
+def _by_parts(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
+    """Return arguments and a function in which a list of arrays stands for each value of a value type."""
+    leaves, structure = tree.flatten(args)
+    types = [getattr(x, "aval", None) for x in leaves]
+
+    def parts_of(x: Any) -> Any:
+        return list(corejax.lax.unpack(x)) if isinstance(getattr(x, "aval", None), ValueType) else x
+
+    @functools.wraps(f)
+    def by_parts(*args: Any) -> Any:
+        given = structure.flatten_up_to(args)
+        vals = [corejax.lax.pack(t, *x) if isinstance(t, ValueType) else x for t, x in zip(types, given, strict=True)]
+        return tree.map(parts_of, f(*tree.unflatten(structure, vals)))
+
+    return tree.map(parts_of, args), by_parts
 
 
 def _check(f: Any, args: tuple[Any, ...], order: int, modes: Sequence[str], given: Any, what: str) -> None:

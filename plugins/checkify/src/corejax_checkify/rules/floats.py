@@ -32,19 +32,19 @@ _MOVING = """
 """
 
 
-def _computing(primitive: Primitive, checks: Checks, *operands: Any, **params: Any) -> Any:
+def _computing(primitive: Primitive, checks: Checks, /, *operands: Any, **params: Any) -> Any:
     checks.keeps_checks(primitive, params)
     out = primitive.bind(*operands, **params)
     checks.no_nan(primitive.name, out if primitive.multiple_results else [out])
     return out
 
 
-def _moving(primitive: Primitive, checks: Checks, *operands: Any, **params: Any) -> Any:
+def _moving(primitive: Primitive, checks: Checks, /, *operands: Any, **params: Any) -> Any:
     checks.keeps_checks(primitive, params)
     return primitive.bind(*operands, **params)
 
 
-def _dividing(primitive: Primitive, checks: Checks, x: Any, y: Any, **params: Any) -> Any:
+def _dividing(primitive: Primitive, checks: Checks, x: Any, y: Any, /, **params: Any) -> Any:
     if checks.on(DivisionByZeroError) and not _is_nonzero(y):
         aval = get_aval(y)
         zero = lax.eq(y, lax.zeros_like_array(y))

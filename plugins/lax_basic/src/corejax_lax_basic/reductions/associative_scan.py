@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from corejax.extend import FlatFunction, Tracer, as_array, check_arguments, fun_name, get_aval, leaf_names, tree
 from corejax.extend.messages import api_boundary
+from corejax.extend.types import ValueType
 from corejax_lax_basic._base.axes import canonical_axis
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.joining import concatenate
@@ -40,7 +41,8 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
         A pytree as `elems`.
 
     Raises:
-        TypeError: `fn` is not a function, an element is not an array, or `fn` changes a structure, shape or dtype.
+        TypeError: `fn` is not a function, an element is not an array (values of value types are not), or `fn` changes a
+            structure, shape or dtype.
         ValueError: `elems` has no arrays, the lengths differ (the message lists them), or an array does not have the
             axis.
 
@@ -53,6 +55,12 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
     leaves, treedef = tree.tree_flatten(elems)
     names = leaf_names(treedef, "elems")
     check_arguments("associative_scan", fn, leaves, lambda: names)
+    for x, name in zip(leaves, names, strict=True):
+        if isinstance(aval := get_aval(x), ValueType):
+            raise TypeError(
+                f"associative_scan: {name} is of type {aval.str_short()}: scan over the arrays that store the value "
+                "(corejax.lax.unpack), and make values of them in fn (corejax.lax.pack)"
+            )
     axes = [
         canonical_axis(axis, get_aval(x).ndim, f"associative_scan: {n}: axis")
         for x, n in zip(leaves, names, strict=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, impl_rules, move_batch_axis, tree, vmap_rules
+from corejax.extend import Primitive, ShapedArray, as_array, get_aval, impl_rules, move_batch_axis, tree, vmap_rules
 from corejax.extend.transforms import axis_size_of, batch_flat, unbound_axis
-from corejax.extend.types import as_dim
+from corejax.extend.types import ValueType, as_dim
 from corejax_lax_basic import lax
 
 __corejax_registers_for_caller__ = True  # the provenance of a rule is the line that calls a helper here
@@ -76,12 +76,18 @@ def on_leaves(what: str, operate: Callable[[Any], Any], x: Any) -> Any:
     """Apply `operate` to each array of a pytree.
 
     Raises:
-        TypeError: a leaf is not an array.
+        TypeError: a leaf is not an array; values of a value type have to be passed as the arrays that store them.
     """
 
     def on_leaf(leaf: Any) -> Any:
         try:
-            return operate(as_array(leaf))
+            array = as_array(leaf)
+            if isinstance(aval := get_aval(array), ValueType):
+                raise TypeError(
+                    f"{what} takes arrays, and x has a leaf of type {aval.str_short()}: apply it to the arrays that "
+                    "store the value (corejax.lax.unpack), and make a value of the results (corejax.lax.pack)"
+                )
+            return operate(array)
         except TypeError as error:
             if getattr(leaf, "dtype", None) is not None or isinstance(leaf, bool | int | float | complex):
                 raise

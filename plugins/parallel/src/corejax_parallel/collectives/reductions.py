@@ -124,7 +124,8 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     names = names_of("pmean", axis_name)
     count = psum(1, names, axis_index_groups=axis_index_groups)
     return tree.tree_map(
-        lambda leaf: lax.div(*_quotient_operands(leaf, count)), psum(x, names, axis_index_groups=axis_index_groups)
+        lambda leaf: of_parts(lambda x: lax.div(*_quotient_operands(x, count)), leaf),
+        psum(x, names, axis_index_groups=axis_index_groups),
     )
 
 

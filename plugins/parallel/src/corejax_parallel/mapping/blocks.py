@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, move_batch_axis, tree
-from corejax.extend.transforms import batch_flat
+from corejax.extend import ShapedArray, get_aval, move_batch_axis, tree
+from corejax.extend.transforms import batch_flat, structural
+from corejax.extend.types import ValueType
 from corejax_lax_basic import lax
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.types.refinement import with_sharding, with_vma
@@ -50,6 +51,33 @@ def whole_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) ->
     parts = counts(spec, sizes, aval.ndim)
     whole = aval.update(shape=tuple([n * k for n, k in zip(aval.shape, parts, strict=True)]))
     return with_vma(whole, whole.vma.difference(sizes))
+
+
+def specs_of_parts(
+    specs: Sequence[PartitionSpec], avals: Sequence[ShapedArray], blocks: Sequence[ShapedArray], sizes: dict[Any, int]
+) -> Iterator[tuple[int, PartitionSpec]]:
+    """Yield the rank and the spec of each array that stores a value, from the specs and the types of the values.
+
+    Raises:
+        NotImplementedError: a value's blocks are not stored in blocks of the arrays.
+    """
+    for spec, aval, block in zip(specs, avals, blocks, strict=True):
+        if aval.parts() == (aval,):
+            yield aval.ndim, spec
+            continue
+        named = [(names, aval.part_axes(axis)) for axis, names in enumerate(spec) if names is not None]
+        for i, (part, part_of_block) in enumerate(zip(aval.parts(), block.parts(), strict=True)):
+            entries: list[Any] = [None] * part.ndim
+            for names, axes in named:
+                entries[axes[i] : axes[i] + 1] = [names]
+            split = PartitionSpec(*entries)
+            if len(entries) != part.ndim or whole_type(part_of_block, split, sizes).shape != part.shape:
+                raise NotImplementedError(
+                    f"shard_map: a value of type {aval.str_short()} is split as {spec}, but part {i} of it, "
+                    f"{part.str_short()}, does not consist of the parts of the blocks, {part_of_block.str_short()}: "
+                    "split other axes, or pass the arrays (corejax.lax.unpack)"
+                )
+            yield part.ndim, split
 
 
 def with_dimension(spec: PartitionSpec, position: int | None, names: Names = ()) -> PartitionSpec:
@@ -100,11 +128,16 @@ def over_blocks(
 
 
 def _first(x: Any, dim: int | None) -> Any:
-    return x if dim is None else lax.index_in_dim(x, 0, dim, keepdims=False)
+    return x if dim is None else structural.index_axis(x, 0, dim)
 
 
 def _split(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
     """Split an array into blocks, which are stacked along leading axes in the order of `sizes`."""
+    if isinstance(whole := get_aval(x), ValueType):
+        block = block_type(whole, spec, sizes)
+        specs = specs_of_parts([spec], [whole], [block], sizes)
+        stacked = block.update(shape=(*(n for name, n in sizes.items() if name in names_in(spec)), *block.shape))
+        return lax.pack(stacked, *(_split(part, s, sizes) for part, (_, s) in zip(lax.unpack(x), specs, strict=True)))
     shape: list[int] = []
     place: dict[Any, int] = {}
     kept: list[int] = []
@@ -122,6 +155,11 @@ def _split(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
 def _joined(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
     """Join stacked blocks to the whole array; the inverse of `_split`."""
     used = [name for name in sizes if name in names_in(spec)]
+    if isinstance(stacked := get_aval(x), ValueType):
+        block = stacked.update(shape=stacked.shape[len(used) :])
+        whole = whole_type(block, spec, sizes)
+        specs = specs_of_parts([spec], [whole], [block], sizes)
+        return lax.pack(whole, *(_joined(part, s, sizes) for part, (_, s) in zip(lax.unpack(x), specs, strict=True)))
     ndim = x.ndim - len(used)
     order: list[int] = []
     shape: list[int] = []
