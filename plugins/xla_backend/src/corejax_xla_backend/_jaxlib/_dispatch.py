@@ -226,8 +226,11 @@ def _waiting(wait: Callable[[Any], None]) -> Callable[[Any], tuple[tuple[Any], N
     """Return a flatten function for arrays that waits for their buffers."""
 
     def to_children(array: Any) -> tuple[tuple[Any], None]:
-        wait(array._buf)
-        return (array._buf,), None
+        buffer = array._buf
+        # This runs for each array of each call, and nearly all buffers are computed: they need no call of `wait`.
+        if type(buffer) is not Buffer or buffer.is_deleted() or not buffer.is_ready():
+            wait(buffer)
+        return (buffer,), None
 
     return to_children
 
