@@ -119,7 +119,8 @@ from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import PluginRecord
 def find():
     for dist in importlib_metadata.distributions(path=[{root!r}]):
-        yield from (PluginRecord.of_entry_point(entry) for entry in dist.entry_points)
+        for entry in dist.entry_points:
+            yield PluginRecord(entry.name, entry.value, dist.name, dist.version, dist=dist)
 plugins.set_manager(PluginManager(find, plugins._reserved))
 start = time.perf_counter()
 plugins.load_everything()

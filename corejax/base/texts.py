@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 _KEPT = "\n\t"
-_UNSAFE = re.compile(r"[^\n -~]")  # candidates for escaping; those that are printable stay
 
 
 def shown(text: object) -> str:
@@ -129,7 +128,8 @@ def json_text(value: object) -> str:
 
     ascii_only = not encoding.lower().startswith("utf")
     text = json.dumps(_plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=described)
-    return _UNSAFE.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
+    escaped = lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]  # noqa: E731
+    return re.sub(r"[^\n -~]", escaped, text)
 
 
 def _plain(value: object) -> Any:

@@ -6,12 +6,13 @@ The kernel needs none of these distributions. `make manifests` writes the table,
 from __future__ import annotations
 
 import functools
-from pathlib import Path
+import os
 
 from corejax.base.texts import how_to_install
 
 # Each line has a distribution, a kind, and names of that kind.
-_PROVIDED = [line.split() for line in Path(__file__).with_name("homes.txt").read_text().splitlines()]
+with open(os.path.join(os.path.dirname(__file__), "homes.txt"), encoding="utf-8") as _file:
+    _PROVIDED = [line.split() for line in _file]
 HOMES = frozenset(home for home, *_ in _PROVIDED)
 
 

@@ -4,76 +4,89 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
+from glob import glob
+from importlib.machinery import PathFinder
+from itertools import takewhile
+from types import SimpleNamespace
 from typing import Any
 
 from corejax.errors import PluginError
-from corejax.plugins._records import PluginRecord, canonical
+from corejax.plugins._records import PluginRecord, canonical, name_and_version
 from corejax.settings.selection import Selection
 
 GROUP = "corejax.plugins"
+
+
+def _read_text(directory: str, name: str) -> str | None:
+    with suppress(FileNotFoundError, NotADirectoryError), open(os.path.join(directory, name), encoding="utf-8") as file:
+        return file.read()
+    return None
+
+
+def distributions() -> Iterable[Any]:
+    """Return the installed distributions, objects with a method `read_text` as in importlib_metadata.
+
+    importlib_metadata also finds those in archives and those that import hooks know, but importing it takes longer than
+    reading all directories, so it is used only if there is an archive or such a hook.
+    """
+    hooks = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions") and finder is not PathFinder]
+    if hooks or any(map(os.path.isfile, sys.path)):
+        from importlib_metadata import distributions
+
+        return distributions()
+    paths = (os.path.join(place, name) for place in sys.path for name in glob("*-info", root_dir=place or "."))
+    return (SimpleNamespace(_path=path, read_text=partial(_read_text, path)) for path in paths)
 
 
 def installed_entry_points() -> list[PluginRecord]:
     """Return a record for each entry point of the group `corejax.plugins`.
 
     If two distributions have one name, the first on the path counts. If the entry points of a distribution cannot be
-    read, its record has failed.
-
-    If two plugins export the same name, the later one is refused, so the order must not depend on how a file system
-    lists directories. The distributions that `corejax.messages.homes` lists come first, then the others by name and
-    distribution; failed records come last.
+    read, its record has failed. If two plugins export the same name, the later one is refused, so the order must not
+    depend on how a file system lists directories. The distributions that `corejax.messages.homes` lists come first,
+    then the others by name and distribution; failed records come last.
     """
-    from importlib_metadata import distributions
-
     records: list[PluginRecord] = []
     seen: set[str] = set()
     for dist in distributions():
-        directory = str(getattr(dist, "_path", ""))
-        name = os.path.basename(directory).partition("-")[0] or repr(dist)
-        if canonical(name) in seen:
+        name = os.path.basename(str(getattr(dist, "_path", ""))).partition("-")[0] or repr(dist)
+        if (key := canonical(name)) in seen:
             continue
-        seen.add(canonical(name))
+        seen.add(key)
         try:
-            records += _plugins_of(dist, os.path.join(directory, "entry_points.txt"))
+            records += _plugins_of(dist)
         except Exception as error:
-            with suppress(Exception):
-                name = dist.name
+            name = name_and_version(dist)[0] or name
             records.append(PluginRecord(name, "", name, status="failed", fault=error))
-    return sorted(records, key=lambda r: (r.status == "failed", not r.at_home, r.name, canonical(r.distribution or "")))
+    return sorted(records, key=lambda r: (r.status == "failed", not r.at_home, r.name, r.key))
 
 
-def _plugins_of(dist: Any, path: str) -> list[PluginRecord]:
+def _plugins_of(dist: Any) -> list[PluginRecord]:
     """Return the records of one distribution.
 
     Raises:
-        PluginError: the entry points cannot be read, or name the group in a form that Python would ignore.
+        PluginError: a line is no entry point, or the group is named in a form that Python would ignore.
     """
-    try:
-        with open(path, "rb") as file:
-            text = file.read()
-    except (FileNotFoundError, NotADirectoryError):  # no entry points, or the distribution is in an archive
-        text = (dist.read_text("entry_points.txt") or "").encode()
-    except OSError as error:
-        problem = f"{path} cannot be read ({error.strerror}), so its plugins, if it has any, are unknown"
-        raise PluginError(f"{problem}; {_MEND}") from error
-    if _SECTION.search(text):
-        return [PluginRecord.of_entry_point(entry) for entry in dist.entry_points.select(group=GROUP)]
-    if misspelt := _MISSPELT.search(text):
-        raise PluginError(f"{path} has a group {misspelt[1].decode()}; plugins are found in [{GROUP}]; {_MEND}")
-    if _SECTION_OR_LIKE.search(text):
-        problem = f"{path} mentions [{GROUP}], but not as a line of its own in UTF-8 without a byte-order mark"
-        raise PluginError(f"{problem}; {_MEND}")
-    return []
-
-
-_MEND = "mend the file, or install the distribution again"
-_SECTION = re.compile(rb"^\s*\[corejax\.plugins\]\s*$", re.MULTILINE)
-_MISSPELT = re.compile(rb"^\s*(\[\s*corejax(?:[._-]?plugin|[_-]?plugins)\s*\])\s*$", re.MULTILINE | re.IGNORECASE)
-_SECTION_OR_LIKE = re.compile(
-    rb"\[\s*corejax\.plugins|corejax\.plugins\s*\]|c\0o\0r\0e\0j\0a\0x\0\.\0p\0l\0u\0g\0i\0n\0s"
-)
+    text = dist.read_text("entry_points.txt") or ""
+    lines = list(map(str.strip, text.splitlines()))
+    if f"[{GROUP}]" not in lines:
+        pattern = r"\[\s*corejax[._-]?plugins?\s*\]|\[\s*corejax\.plugins|corejax\.plugins\s*\]"
+        if "corejax" in text.lower() and (like := re.search(pattern, text, re.IGNORECASE)):
+            mistake = f"entry_points.txt has a group {like[0]}; plugins are found in [{GROUP}]"
+            raise PluginError(f"{mistake}, which must be a line of its own, without a byte-order mark")
+        return []
+    records = []
+    for line in takewhile(lambda line: not line.startswith("["), lines[lines.index(f"[{GROUP}]") + 1 :]):
+        name, _, value = map(str.strip, line.partition("="))
+        if value and not line.startswith("#"):
+            records.append(PluginRecord(name, value, *name_and_version(dist), dist=dist))
+        elif line and not line.startswith("#"):
+            raise PluginError(f"entry_points.txt: {line!r} must be `name = module` or `name = module:object`")
+    return records
 
 
 def by_name(all_records: Iterable[PluginRecord], selection: Selection) -> dict[str, PluginRecord]:
@@ -87,9 +100,7 @@ def by_name(all_records: Iterable[PluginRecord], selection: Selection) -> dict[s
             continue  # new, or the same distribution seen twice on the path
         if record.status not in ("off", "failed"):
             record.status = "failed"
-            record.fault = PluginError(
-                f"two distributions have a plugin named {record.name!r}: {earlier.title} and {record.title}; "
-                "uninstall one"
-            )
+            both = f"{earlier.title} and {record.title}"
+            record.fault = PluginError(f"two distributions have a plugin named {record.name!r}: {both}; uninstall one")
         records[f"{record.name} ({record.distribution})"] = record
     return records

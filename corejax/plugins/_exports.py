@@ -124,10 +124,8 @@ class Exports:
             if any(n in self.names for n in outer):
                 raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is not a module")
             if last in getattr(module, "__all__", vars(module) if module else ()):
-                raise DuplicateRegistrationError(
-                    f"corejax.{name} is in the namespace of plugin {around[-1].title}; plugin {record.title} exports "
-                    "a second one: export it under another name"
-                )
+                both = f"corejax.{name} is in the namespace of plugin {around[-1].title}; plugin {record.title} exports"
+                raise DuplicateRegistrationError(f"{both} a second one: export it under another name")
 
     def target(self, name: str) -> tuple[str, PluginRecord] | None:
         """Return the place of a facade name's object or a namespace's module, and the plugin that exports it."""

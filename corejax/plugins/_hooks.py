@@ -40,7 +40,9 @@ def hooks_of(plugin: object, name: str) -> Any:
         raise PluginError(" ".join(str(error).split())) from None
     for caller in callers:
         if not caller.has_spec():
-            raise PluginError(_no_such_hook(caller.name))
+            close = closest(caller.name, HOOKS)
+            advice = f"did you mean {close}?" if close else f"there are {', '.join(HOOKS)}"
+            raise PluginError(f"there is no hook named {caller.name}; {advice}")
     _check_marks(plugin, manager)
     return manager.hook
 
@@ -72,9 +74,8 @@ def _check_version(manager: pluggy.PluginManager) -> None:
         raise PluginError(f"corejax_declare_api_version must return an int, this one returned {version!r}")
     if version != hookspecs.API_VERSION:
         advice = "upgrade corejax" if version > hookspecs.API_VERSION else "upgrade the plugin"
-        raise PluginError(
-            f"it was made for plugin API version {version}, this corejax has version {hookspecs.API_VERSION}; {advice}"
-        )
+        made = f"it was made for plugin API version {version}"
+        raise PluginError(f"{made}, this corejax has version {hookspecs.API_VERSION}; {advice}")
 
 
 def _check_marks(plugin: object, manager: pluggy.PluginManager) -> None:
@@ -84,8 +85,3 @@ def _check_marks(plugin: object, manager: pluggy.PluginManager) -> None:
             raise PluginError(f"{name} is not marked as a hook: put @corejax.extend.hookimpl above it")
     if not manager.get_hookcallers(plugin):
         raise PluginError(f"{plugin!r} has no hooks: mark functions named corejax_... with @hookimpl")
-
-
-def _no_such_hook(name: str) -> str:
-    close = closest(name, HOOKS)
-    return f"there is no hook named {name}; {f'did you mean {close}?' if close else 'there are ' + ', '.join(HOOKS)}"

@@ -42,8 +42,8 @@ class Loader:
         """Import a plugin and register the results of its hooks. The caller holds the lock."""
 
         def action() -> None:
-            if record.plugin is None and record.entry_point is not None:
-                record.plugin = record.entry_point.load()
+            if record.plugin is None and record.dist is not None:
+                record.plugin = record.load()
             record.hook = hooks_of(record.plugin, record.name)
             _declare_internal(record)
             self.exports.take(record)
@@ -143,7 +143,7 @@ def _fail(record: PluginRecord, error: BaseException) -> None:
 
     withdraw(record)
     record.status = "failed"
-    record.fault, record.unmet = error, unmet_requirements(record.entry_point)
+    record.fault, record.unmet = error, unmet_requirements(record.dist)
 
 
 def withdraw(record: PluginRecord) -> None:
@@ -159,7 +159,7 @@ def _declare_internal(record: PluginRecord) -> None:
 
     Tracebacks leave out frames of first-party plugins only, since the user may be the author of another plugin.
     """
-    package = sys.modules.get(record.package) if record.entry_point is not None else None
+    package = sys.modules.get(record.package) if record.dist is not None else None
     for directory in getattr(package, "__path__", ()):
         source_info.register_internal(os.fspath(directory))
         if record.at_home:

@@ -19,7 +19,7 @@ from corejax.plugins import hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._exports import import_backend, import_registry
 from corejax.plugins._loading import Loader, withdraw
-from corejax.plugins._records import LATE, PluginRecord, canonical, failure
+from corejax.plugins._records import LATE, PluginRecord, failure
 from corejax.settings.config import config
 from corejax.settings.selection import VARIABLE, Selection
 
@@ -91,7 +91,7 @@ class PluginManager:
             return
         with self._loader.lock:
             for record in list(self.discover().values()):
-                if record.status == "found" and (only is None or canonical(record.distribution or "") in only):
+                if record.status == "found" and (only is None or record.key in only):
                     self._load(record)
             complete = all(record.status != "loading" for record in list(self.records.values()))
             self._loaded = complete and only is None
@@ -118,7 +118,7 @@ class PluginManager:
         self.load()
         with self._loader.lock:
             earlier = self.records.get(name)
-            if earlier is not None and (earlier.status != "failed" or earlier.entry_point is not None):
+            if earlier is not None and (earlier.status != "failed" or earlier.dist is not None):
                 raise PluginError(f"a plugin named {name!r} exists: {earlier.title}")
             record = self.records[name] = PluginRecord.of_object(plugin, name, version)
             self._load(record)
@@ -322,12 +322,14 @@ class PluginManager:
             for record in self._loaded_records():
                 key: tuple[str, ...] = ("rules", kind)
                 only = None
-                if primitive is not None and key not in record.done and record.loads_rules_by_primitive():
+                register = record.hook.corejax_register_rules
+                by_primitive = any("primitive" in each.argnames for each in register.get_hookimpls())
+                if primitive is not None and key not in record.done and by_primitive:
                     if primitive.provenance.plugin != record.name:
                         continue
                     key, only = (*key, primitive.name), primitive
-                register = partial(record.hook.corejax_register_rules, kind=kind, primitive=only)
-                done |= self._loader.run_once(record, key, register, f"{kind} rules")
+                action = partial(register, kind=kind, primitive=only)
+                done |= self._loader.run_once(record, key, action, f"{kind} rules")
             if self._loaded:
                 self._done.add(wanted)
         return done

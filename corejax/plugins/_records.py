@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -46,6 +48,7 @@ class PluginRecord:
         late_faults: "vmap rules", "backend 'acme'" -> the error when these were loaded late. The plugin's earlier
             contributions stay.
         offers: facade names and namespaces that the plugin exports; kept if it fails.
+        dist: the distribution, with a method `read_text(name)`; None for a plugin without an entry point.
         plugin: the loaded object.
         hook: the hooks of a loaded plugin, to be called as `record.hook.corejax_register_rules(kind=kind)`.
         done: keys of the late registrations that have run ("primitives", `("rules", kind)`); each runs once.
@@ -61,16 +64,11 @@ class PluginRecord:
     unmet: list[str] = field(default_factory=list)
     late_faults: dict[str, BaseException] = field(default_factory=dict)
     offers: dict[str, str] = field(default_factory=dict)
-    entry_point: Any = field(default=None, repr=False)
+    dist: Any = field(default=None, repr=False)
     plugin: Any = field(default=None, repr=False)
     hook: Any = field(default=None, repr=False)
     done: set[Any] = field(default_factory=set, repr=False)
     contributions: list[Owner] = field(default_factory=list, repr=False)
-
-    @classmethod
-    def of_entry_point(cls, entry: Any) -> PluginRecord:
-        """Make the record of an entry point."""
-        return cls(entry.name, entry.value, *_name_and_version(entry), entry_point=entry)
 
     @classmethod
     def of_object(cls, plugin: object, name: str, version: str | None) -> PluginRecord:
@@ -78,6 +76,14 @@ class PluginRecord:
         owner = plugin if isinstance(plugin, ModuleType | type) else type(plugin)
         module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
         return cls(name, module, name, version, plugin=plugin)
+
+    def __post_init__(self) -> None:
+        self.key = canonical(self.distribution or "")  # to compare with other spellings
+
+    def load(self) -> Any:
+        """Import the object that the entry point names."""
+        module, _, attributes = self.value.partition("[")[0].partition(":")  # extras may follow in brackets
+        return reduce(getattr, filter(None, attributes.strip().split(".")), import_module(module.strip()))
 
     @property
     def module(self) -> str:
@@ -96,16 +102,12 @@ class PluginRecord:
 
     def comes_from(self, distribution: str | None) -> bool:
         """Return True if the plugin belongs to `distribution`; spellings of one name are equal, as in pip."""
-        return distribution is not None and canonical(self.distribution or "") == canonical(distribution)
+        return distribution is not None and self.key == canonical(distribution)
 
     @property
     def at_home(self) -> bool:
         """Whether the plugin is first-party: `corejax.messages.homes` lists its distribution."""
-        return canonical(self.distribution or "") in HOMES
-
-    def loads_rules_by_primitive(self) -> bool:
-        """Return True if the plugin's hook for late rules takes the argument `primitive`."""
-        return any("primitive" in impl.argnames for impl in self.hook.corejax_register_rules.get_hookimpls())
+        return self.key in HOMES
 
     def problems(self, kind: str | None = None) -> list[str]:
         """Return a sentence for each fault; if `kind` is given, only late faults in rules of that kind count."""
@@ -123,18 +125,22 @@ def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
     return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
 
 
-def _name_and_version(entry: Any) -> tuple[str | None, str | None]:
-    """Return name and version of an entry point's distribution, or None twice if its metadata cannot be read.
+def headers(dist: Any, names: str) -> list[tuple[str, str]]:
+    """Return name and value of headers in a distribution's metadata, none if they cannot be read.
 
-    Only the headers are searched: parsing all metadata as a message would take longer than finding every plugin.
+    Parsing all metadata as a message would take longer than finding every plugin.
     """
     try:
-        text = entry.dist.read_text("METADATA") or entry.dist.read_text("PKG-INFO") or ""  # PKG-INFO in a checkout
-        headers = text.partition("\n\n")[0]
-        fields = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
-        return fields.get("Name") or entry.dist.name, fields.get("Version") or entry.dist.version
+        text = dist.read_text("METADATA") or dist.read_text("PKG-INFO") or ""  # PKG-INFO in a checkout
     except Exception:
-        return None, None
+        return []
+    return re.findall(rf"^({names}): *(.*\S)", text.partition("\n\n")[0], re.MULTILINE)
+
+
+def name_and_version(dist: Any) -> tuple[str | None, str | None]:
+    """Return name and version of a distribution, each None if the metadata lack it."""
+    found = dict(headers(dist, "Name|Version"))
+    return found.get("Name"), found.get("Version")
 
 
 def canonical(distribution: str) -> str:
@@ -144,9 +150,7 @@ def canonical(distribution: str) -> str:
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
     """Return the error for a name of a plugin that failed, with the fault as its cause."""
-    error = PluginError(
-        f"corejax.{name} comes from plugin {record.title}, which failed: "
-        + "; ".join([error_text(fault), *record.unmet])
-    )
+    problem = "; ".join([error_text(fault), *record.unmet])
+    error = PluginError(f"corejax.{name} comes from plugin {record.title}, which failed: {problem}")
     error.__cause__ = fault
     return error

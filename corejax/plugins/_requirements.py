@@ -12,13 +12,14 @@ from typing import Any
 from importlib_metadata import PackageNotFoundError, version
 from packaging.requirements import Requirement
 
+from corejax.plugins._records import headers
 
-def unmet_requirements(entry_point: Any) -> list[str]:
+
+def unmet_requirements(dist: Any) -> list[str]:
     """Return a sentence for each unmet requirement of a plugin's distribution on corejax and its plugins."""
     try:
-        required = [Requirement(text) for text in entry_point.dist.requires or ()]
-        return [sentence for each in required for sentence in _check_requirement(each)]
-    except Exception:  # the metadata cannot be read, or a plugin object has none
+        return [x for _, text in headers(dist, "Requires-Dist") for x in _check_requirement(Requirement(text))]
+    except Exception:  # the metadata are malformed
         return []
 
 

@@ -197,7 +197,7 @@ def _directories(record: PluginRecord) -> Iterator[str]:
 def _is_editable(record: PluginRecord) -> bool:
     """Return True if the distribution is installed as a link to its sources (PEP 610)."""
     try:
-        text = record.entry_point.dist.read_text("direct_url.json")
+        text = record.dist.read_text("direct_url.json")
         return bool(json.loads(text)["dir_info"]["editable"]) if text else False
     except Exception:
         return False

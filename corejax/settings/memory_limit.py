@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
 from corejax.settings.config import config
 
@@ -26,8 +25,8 @@ def physical_memory() -> int:
         pages = os.sysconf("SC_PHYS_PAGES")
         nbytes = os.sysconf("SC_PAGE_SIZE") * pages if pages > 0 else nbytes
     for path in _GROUP_LIMITS:
-        with suppress(OSError, ValueError):  # the file is missing, or contains "max"
-            nbytes = min(nbytes, int(Path(path).read_text()))
+        with suppress(OSError, ValueError), open(path) as file:  # the file is missing, or contains "max"
+            nbytes = min(nbytes, int(file.read()))
     return nbytes
 
 

@@ -109,7 +109,7 @@ class Site:
         found = sorted(distributions(path=[str(self.path)]), key=lambda dist: dist.name)
         for dist in found:
             for entry in dist.entry_points:
-                yield PluginRecord.of_entry_point(entry)
+                yield PluginRecord(entry.name, entry.value, dist.name, dist.version, dist=dist)
 
     def is_imported(self, name: str) -> bool:
         """Whether a plugin's module was imported in this process."""

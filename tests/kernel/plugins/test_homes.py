@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
 import sys
 import textwrap
+import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
-import importlib_metadata
 import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
 from corejax.messages.homes import homes
+from corejax.plugins import _discovery
 from corejax.plugins._discovery import installed_entry_points
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins._records import PluginRecord
+from corejax.plugins._records import name_and_version
 from tests.kernel.plugin_sites import Site
 from tools import write_homes
 
@@ -30,10 +33,8 @@ def test_the_table_is_up_to_date() -> None:
 
 def installed(name: str, distribution: str) -> SimpleNamespace:
     metadata = f"Name: {distribution}\nVersion: 1.0\n\nName: text\n"
-    dist = SimpleNamespace(read_text={"METADATA": metadata, "entry_points.txt": "[corejax.plugins]"}.get)
-    found = SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
-    dist.entry_points = SimpleNamespace(select=lambda group: [found])
-    return dist
+    entry_points = f"[corejax.plugins]\n{name} = {name}_plugin\n"
+    return SimpleNamespace(read_text={"METADATA": metadata, "entry_points.txt": entry_points}.get)
 
 
 def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +45,33 @@ def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pyte
         installed("lax_basic", "Corejax-Lax.Basic"),
     ]
     for found in (dists, dists[::-1]):
-        monkeypatch.setattr(importlib_metadata, "distributions", lambda found=found: found)
+        monkeypatch.setattr(_discovery, "distributions", lambda found=found: found)
         assert [r.name for r in installed_entry_points()] == ["lax_basic", "xla_backend", "acme", "zebra"]
+
+
+def test_discovery_finds_what_importlib_metadata_finds(tmp_path: Path) -> None:
+    """Directories are read without importlib_metadata; it is needed as soon as a distribution is in an archive."""
+    Site(tmp_path).add("acme", "")
+    with zipfile.ZipFile(tmp_path / "acme.zip", "w") as archive:
+        archive.writestr("zipped-2.0.dist-info/METADATA", "Name: zipped\nVersion: 2.0\n")
+        archive.writestr("zipped-2.0.dist-info/entry_points.txt", "[corejax.plugins]\nzipped = zipped_plugin\n")
+    program = """
+        import json, sys
+        from corejax.plugins._discovery import installed_entry_points
+        def found():
+            return [(r.name, r.value, r.distribution, r.version) for r in installed_entry_points()]
+        sys.path.insert(0, sys.argv[1])
+        directly, imported = found(), "importlib_metadata" in sys.modules
+        sys.path.append(sys.argv[1] + "/acme.zip")
+        print(json.dumps([directly, imported, found()]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)]
+    directly, imported, through = json.loads(
+        subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+    )
+    assert not imported and ["acme", "acme_plugin", "corejax-acme", "1.0"] in directly
+    assert ["zipped", "zipped_plugin", "zipped", "2.0"] in through
+    assert sorted(through) == sorted([*directly, ["zipped", "zipped_plugin", "zipped", "2.0"]])
 
 
 @pytest.mark.parametrize(
@@ -53,13 +79,12 @@ def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pyte
     [
         ("Name: acme\nVersion: 1.0\n\nVersion: 7 of the text\n", ("acme", "1.0")),
         ("Metadata-Version: 2.1\r\nName:acme\r\nVersion:  1.0\r\n\r\n", ("acme", "1.0")),
-        (None, ("egg", "2.0")),  # an egg-info directory, say
+        (None, (None, None)),
     ],
 )
 def test_name_and_version_of_a_distribution(metadata: str | None, known: tuple[str, str]) -> None:
-    dist = SimpleNamespace(read_text={"METADATA": metadata}.get, name="egg", version="2.0")
-    record = PluginRecord.of_entry_point(SimpleNamespace(name="acme", value="acme_plugin", dist=dist))
-    assert (record.distribution, record.version) == known
+    dist = SimpleNamespace(read_text={"METADATA": metadata}.get)
+    assert name_and_version(dist) == known
 
 
 @pytest.mark.parametrize("command", sorted(homes("commands")))

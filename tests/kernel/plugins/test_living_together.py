@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -236,8 +237,8 @@ def test_a_plugin_that_fails_says_which_version_it_wants(site: Site, fresh: Plug
      (" (>=0.0.1)", True), ("[extra]>=999", False), (">=0.0.1, <999", True)],
 )  # fmt: skip
 def test_requirements(specifier: str, met: bool) -> None:
-    entry = type("Entry", (), {"dist": type("Dist", (), {"requires": [f"corejax{specifier}"]})})
-    assert (unmet_requirements(entry) == []) is met
+    dist = SimpleNamespace(read_text={"METADATA": f"Name: acme\nRequires-Dist: corejax{specifier}\n"}.get)
+    assert (unmet_requirements(dist) == []) is met
 
 
 # -- rules that fail -------------------------------------------------------------------------------------------------
