@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 GOALS = {"import": 0.7, "first": 0.7, "step": 1.05, "cpu": 1.0}
@@ -160,7 +161,9 @@ def measured(python: str, program: str, corejax: bool) -> dict[str, float]:
     options: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise modules that are not installed compile at each import
-    result = subprocess.run([python, "-W", "ignore", "-c", text], env=environment, **options)
+    with tempfile.TemporaryDirectory() as cache:  # corejax would read the programs that an earlier round compiled
+        environment["XDG_CACHE_HOME"] = cache
+        result = subprocess.run([python, "-W", "ignore", "-c", text], env=environment, **options)
     if result.returncode != 0:
         sys.exit(f"{python}: {result.stderr[-2000:]}")
     found: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
