@@ -207,13 +207,15 @@ class _CodeGenerator:
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v, value in zip(binders, known, strict=False):
             self.bind_constant("known", v, value)
-        arguments = [self.emit_argument(self.new_local(v)) for v in binders[len(known) :]]
+        operands = [self.new_local(v) for v in binders[len(known) :]]
+        for name in operands:
+            self.lines.append(f"    {name} = array_{name}._host")
+            self.lines.append(f"    if {name} is None:\n        {name} = host_of(array_{name})")
         if ufunc is None:
             self.emit_equations()
         else:
-            operands = ", ".join(self.names[v] for v in binders[len(known) :])
             results = ", ".join([self.new_local(v) for v in self.jaxpr.outvars])
-            self.lines.append(f"    {results} = {self.bind_global('ufunc', ufunc)}({operands})")
+            self.lines.append(f"    {results} = {self.bind_global('ufunc', ufunc)}({', '.join(operands)})")
             self.numbers.update(v for v in self.jaxpr.outvars if not v.aval.shape)
         computed = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         outs = []
@@ -224,14 +226,8 @@ class _CodeGenerator:
             elif atom in self.numbers:
                 out = f"asarray({out})"
             outs.append(f"Array({out}, {self.bind_global('type', aval)})")
+        arguments = [f"array_{name}" for name in operands]
         return self.compile(arguments, self.result_text(outs, structure))  # type: ignore[no-any-return]  # generated
-
-    def emit_argument(self, name: str) -> str:
-        """Emit the lines that bind a local name to an argument's NumPy array; return the argument's own name."""
-        argument = f"array_{name}"
-        self.lines.append(f"    {name} = {argument}._host")
-        self.lines.append(f"    if {name} is None:\n        {name} = host_of({argument})")
-        return argument
 
     def result_text(self, outs: list[str], structure: Any) -> str:
         """Return the text of the function's result."""

@@ -104,10 +104,8 @@ def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
 def _suggest_argument(error: TypeError, fun: Callable[..., Any], kwargs: dict[str, Any]) -> None:
     """Append a close name to Python's error for a keyword argument that `fun` lacks, as Python 3.13 does."""
     match = re.search(r"\(\) got an unexpected keyword argument '(\w+)'$", str(error))
-    if match is None or match[1] not in kwargs:
-        return
     known = inspect.signature(fun).parameters
-    if match[1] not in known:
+    if match is not None and match[1] in kwargs and match[1] not in known:
         error.args = (f"{error}{did_you_mean(match[1], known)}",)
 
 

@@ -205,13 +205,8 @@ class Call(NamedTuple):
             eqns = self.below.tape[tape_start:]
             tape = self._equations(eqns, self.below.place_of(self.source), itertools.count(~self.unknown, -1))
         out_places = [None if x is None else self._place(x) for x in outs]
-        if (
-            known is None
-            or tape is None
-            or any(type(i) is not int for i, x in zip(out_places, outs, strict=True) if x is not None)
-        ):
-            return None
-        return _Recorded(known, tape, out_places, static)
+        found = all(x is None or type(i) is int for i, x in zip(out_places, outs, strict=True))
+        return _Recorded(known, tape, out_places, static) if found and known is not None and tape is not None else None
 
     def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Iterator[int]) -> list[Any] | None:
         """Return equations in recorded form, and assign places to their results; None if one cannot be replayed."""
