@@ -45,7 +45,7 @@ vmap_rules = RuleRegistry(
     @vmap_rules.register({var})
     def {name}_vmap(axis_size, vals_in, dims_in, **params):
         return out, dim_out""",
-    derived_by=("batch of the JVP rule", "decomposition", "loop"),
+    derived_by=("batch of the written rules", "decomposition", "loop"),
 )
 transpose_rules = RuleRegistry(
     "transpose",

@@ -113,11 +113,11 @@ def test_derived_rules_are_marked() -> None:
     p = Primitive("toy.explained", decomposition=lambda x: mul(x, 2.0), jvp=own_jvp)
     found = explain(cj.vmap(lambda x: cj.jvp(p.bind, (x,), (x,))))(M)
     rules = {rule.kind: rule for rule in found.primitive("toy.explained").rules}
-    assert rules["vmap"].derived == "batch of the JVP rule" and rules["jvp"].derived is None
+    assert rules["vmap"].derived == "batch of the written rules" and rules["jvp"].derived is None
     assert rules["jvp"].runs == 1, "the rule ran on a batch's tracer"
     assert rules["jvp"].module == __name__ and rules["jvp"].line == own_jvp.__code__.co_firstlineno
     assert rules["jvp"].file == __file__ and rules["jvp"].plugin is None
-    assert "derived (batch of the JVP rule)" in repr(found) and "test_explain.py:" in repr(found)
+    assert "derived (batch of the written rules)" in repr(found) and "test_explain.py:" in repr(found)
 
 
 def test_first_use_of_a_derived_rule_counts_once() -> None:

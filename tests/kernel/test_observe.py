@@ -76,7 +76,7 @@ def test_a_rule_comes_with_who_wrote_it() -> None:
             rules.append((step.kind, step.rule.derived, step.rule.provenance.module))
 
     run_within((observe.watching(watcher),), cj.vmap(lambda x: cj.jvp(p.bind, (x,), (x,))[1]), X)
-    assert rules == [("jvp", None, __name__), ("vmap", "batch of the JVP rule", __name__)]
+    assert rules == [("jvp", None, __name__), ("vmap", "batch of the written rules", __name__)]
 
 
 class Doubling(Trace):

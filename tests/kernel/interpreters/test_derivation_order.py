@@ -33,7 +33,8 @@ DERIVED = {
     "abstract_eval": [("decomposition", {"decomposition"})],
     "jvp": [("decomposition", {"decomposition"})],
     "vmap": [
-        ("batch of the JVP rule", {"decomposition", "jvp"}),
+        ("batch of the written rules", {"decomposition", "jvp"}),
+        ("batch of the written rules", {"decomposition", "transpose"}),
         ("decomposition", {"decomposition"}),
         ("loop", {"impl", "abstract_eval"}),
         ("loop", {"xla_translation", "abstract_eval"}),
@@ -147,4 +148,4 @@ def test_show_says_the_order(capsys: pytest.CaptureFixture[str]) -> None:
     show(["order.square"], standalone_mode=False)
     rows = {line.split()[0]: " ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert rows["xla_translation"] == "xla_translation derived by decomposition (order: decomposition, host callback)"
-    assert rows["vmap"] == "vmap derived by decomposition (order: batch of the JVP rule, decomposition, loop)"
+    assert rows["vmap"] == "vmap derived by decomposition (order: batch of the written rules, decomposition, loop)"

@@ -227,7 +227,8 @@ def test_metadata_that_is_not_utf8(file: str, site: Site) -> None:
         for record in plugins.plugins():
             print(record.name, record.status, *record.problems())
     """
-    done = site.run(program, COREJAX_PLUGINS="toy_ops,acme,corejax-acme")
+    found = "corejax-acme" if file == "entry_points.txt" else "acme"  # the name is unknown if the file is not read
+    done = site.run(program, COREJAX_PLUGINS=f"toy_ops,{found}")
     assert "toy_ops loaded\n" in done.stdout, done.stderr
     if file == "entry_points.txt":
         assert (

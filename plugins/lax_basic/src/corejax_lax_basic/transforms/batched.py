@@ -186,5 +186,5 @@ def _vmap(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 vmap_rules.derivations.append(
-    Derivation("batch of the JVP rule", _vmap, needs="a decomposition and a JVP or transpose rule of its own")
+    Derivation("batch of the written rules", _vmap, needs="a decomposition and a JVP or transpose rule of its own")
 )
