@@ -107,8 +107,9 @@ def _refuse_stored(primitive: Primitive, avals: Avals) -> None:
                 f"primitive {primitive.name!r} takes arrays, and operand {i} is of type {aval.str_short()}: use an "
                 "operation of this type, or the arrays that store the value (corejax.lax.unpack)"
             )
-        takes_keys = primitive in physical_rules or not primitive.tags.isdisjoint((*_TAKING_VALUES, "structural"))
-        if aval.dtype.names is not None and not takes_keys:
+        if aval.dtype.names is None or primitive in physical_rules:
+            continue
+        if primitive.tags.isdisjoint((*_TAKING_VALUES, "structural")):
             raise dtypes.no_numbers(aval.dtype, f"primitive {primitive.name!r}")
 
 

@@ -104,21 +104,24 @@ def _callback(
     An exception of the impl gets a note with `source`, the user's line that traced the equation. If the program must
     continue after a failure (over several devices), `failures` stores the exception.
     """
-    evaluation, count = bottom_trace(), len(flat_avals(avals))
+    evaluation, part_types = bottom_trace(), flat_avals(avals)
 
     def callback(*operands: Any) -> tuple[Any, ...]:
         outside = callbacks.running
-        values, tokens = operands[:count], operands[count:]
+        values, tokens = operands[: len(part_types)], operands[len(part_types) :]
         try:
             callbacks.running = True
+            # Copies, because the impl may keep its operands and the program reuses their memory.
+            parts = [np.array(x, aval.dtype) for x, aval in zip(values, part_types, strict=True)]
+            arrays = _operands(parts, avals)
             with replaying(source), set_current_trace(evaluation):
-                outs = evaluation.process_primitive(primitive, _copies(values, avals), params)
+                outs = evaluation.process_primitive(primitive, arrays, params)
             return (*map(host_value, stored_arrays(outs)), *tokens)
         except BaseException as error:
             fill = None if failures is None else failures.keep(error)
             if fill is None:
                 raise _store_failure(primitive, error) from None
-            types = primitive.abstract(tuple([x.aval for x in _copies(values, avals)]), params)
+            types = primitive.abstract(tuple([x.aval for x in _operands(values, avals)]), params)
             return (*(_filled_array(aval, fill) for aval in flat_avals(types)), *tokens)
         finally:
             callbacks.running = outside
@@ -126,9 +129,8 @@ def _callback(
     return callback
 
 
-def _copies(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return the impl's operands: copies, because the impl may keep them and the program reuses their memory."""
-    parts = [np.array(x, aval.dtype) for x, aval in zip(values, flat_avals(avals), strict=True)]
+def _operands(parts: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Return the impl's operands from the NumPy arrays that store them."""
     return list(map(_boxed, values_stored_in(avals, parts), avals))
 
 
