@@ -128,8 +128,7 @@ def json_text(value: object) -> str:
 
     ascii_only = not encoding.lower().startswith("utf")
     text = json.dumps(_plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=described)
-    escaped = lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]  # noqa: E731
-    return re.sub(r"[^\n -~]", escaped, text)
+    return re.sub(r"[^\n -~]", lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
 
 
 def _plain(value: object) -> Any:

@@ -35,7 +35,7 @@ class NoPhysicalRuleError(CorejaxError, NotImplementedError):
 
 
 def rule_of_parts(eqn: JaxprEqn) -> Callable[..., Any] | None:
-    """Return the translation rule of an equation as operations on stored arrays; None if there is none.
+    """Return the translation rule of an equation as operations on stored arrays, or None.
 
     Raises:
         NoPhysicalRuleError: the primitive moves elements, and has no rule that the translation needs.
