@@ -13,7 +13,7 @@ from corejax import errors as _errors
 from corejax import plugins as plugins
 from corejax.base import stubs as _stubs
 from corejax.base.texts import suggest_names as _suggest_names
-from corejax.interpreters import host_programs as _host_programs  # provides the evaluation of programs on NumPy arrays
+from corejax.programs import host_programs as _host_programs  # provides the evaluation of programs on NumPy arrays
 
 _names = _stubs.names_of_stub(__name__)
 __all__ = [name for name, (_, inner) in _names.items() if inner]  # modules have no inner name

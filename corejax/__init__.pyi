@@ -2,7 +2,7 @@
 from typing import TYPE_CHECKING
 
 from corejax._contributed import *  # written by `corejax write-stubs`
-from corejax.core.array import Array as Array
+from corejax.arrays.array import Array as Array
 from corejax.core.avals import ShapedArray as ShapedArray
 from corejax.core.avals import typeof as typeof
 from corejax.core.trace import Tracer as Tracer

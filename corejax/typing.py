@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from corejax.arrays.array import Array
 from corejax.base.texts import suggest_names
-from corejax.core.array import Array
 
 __all__ = ["ArrayLike", "DTypeLike", "SupportsDType"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from corejax.arrays.backends import backends
 from corejax.base.texts import how_to_install
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import plugins_named
 from corejax.cli.output import JSON_VERSION, print_json, print_table
-from corejax.core.backends import backends
 from corejax.core.primitive import primitives
 from corejax.messages.homes import HOMES, install_advice
 from corejax.plugins import load_everything, manager

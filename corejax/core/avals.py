@@ -13,8 +13,8 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 
 from corejax import dtypes
+from corejax.base.dims import SymbolicDim, as_dim
 from corejax.base.seams import Slot
-from corejax.core.dims import SymbolicDim, as_dim
 from corejax.messages import source_info
 from corejax.settings.config import config
 from corejax.settings.memory_limit import bytes_text

@@ -20,22 +20,22 @@ from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 
 # types and values
-from corejax.core.array import Array as Array
+from corejax.arrays.array import Array as Array
 from corejax.core.avals import ShapedArray as ShapedArray
-from corejax.core.array import as_array as as_array
+from corejax.arrays.array import as_array as as_array
 from corejax import dtypes as dtypes
 from corejax.core.avals import get_aval as get_aval
-from corejax.core.array import host_value as host_value
+from corejax.arrays.array import host_value as host_value
 from corejax.core.avals import is_array_like as is_array_like
 from corejax import tree as tree
 
 # rules of derivatives
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
 from corejax.interpreters.jvp import add_tangents as add_tangents
-from corejax.interpreters.jvp_helpers import defjvp as defjvp
-from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
-from corejax.interpreters.jvp_helpers import deflinear as deflinear
-from corejax.interpreters.jvp_helpers import defzero as defzero
+from corejax.extend._defjvp import defjvp as defjvp
+from corejax.extend._defjvp import defjvp_with_result as defjvp_with_result
+from corejax.extend._defjvp import deflinear as deflinear
+from corejax.extend._defjvp import defzero as defzero
 from corejax.interpreters.jvp import instantiate as instantiate
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
@@ -43,8 +43,8 @@ from corejax.interpreters.jvp import zeros_like as zeros_like
 
 # vmap rules
 from corejax.core.named_axes import axis_of_rule as axis_of_rule
-from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcasting
-from corejax.interpreters.batching_helpers import defvectorized as defvectorized
+from corejax.extend._defvmap import defbroadcasting as defbroadcasting
+from corejax.extend._defvmap import defvectorized as defvectorized
 from corejax.interpreters.batching import move_batch_axis as move_batch_axis
 
 # traces
@@ -68,8 +68,8 @@ from corejax.ir import close_over_consts as close_over_consts
 from corejax.programs.jaxpr_transforms import dce_jaxpr as dce_jaxpr
 from corejax.interpreters.staging import decomposed as decomposed
 from corejax.programs.call import defcall as defcall
-from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
-from corejax.interpreters.lists import fixpoint as fixpoint
+from corejax.programs.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
+from corejax.base.lists import fixpoint as fixpoint
 from corejax.core.primitive import flat_decomposition as flat_decomposition
 from corejax.programs.jaxpr_transforms import inline_closed as inline_closed
 from corejax.programs.jaxpr_transforms import inline_equations as inline_equations
@@ -78,29 +78,29 @@ from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
 from corejax.interpreters.jvp import jvp_flat as jvp_flat
 from corejax.programs.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
 from corejax.programs.jaxpr_transforms import memoised as memoised
-from corejax.interpreters.lists import merge_lists as merge_lists
+from corejax.base.lists import merge_lists as merge_lists
 from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
-from corejax.interpreters.lists import partition_list as partition_list
-from corejax.interpreters.lists import split_list as split_list
-from corejax.interpreters.lists import spread_list as spread_list
+from corejax.base.lists import partition_list as partition_list
+from corejax.base.lists import split_list as split_list
+from corejax.base.lists import spread_list as spread_list
 from corejax.interpreters.staging import stage as stage
 from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.programs.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
 
 # functions of users
-from corejax.interpreters.debug_info import DebugInfo as DebugInfo
+from corejax.ir.debug_info import DebugInfo as DebugInfo
 from corejax.transforms.flattening import FlatFunction as FlatFunction
 from corejax.transforms.flattening import arg_names as arg_names
 from corejax.transforms.flattening import check_arguments as check_arguments
-from corejax.interpreters.debug_info import fun_name as fun_name
+from corejax.ir.debug_info import fun_name as fun_name
 from corejax.transforms.flattening import leaf_names as leaf_names
 
 # backends, and speed
-from corejax.core.backends import Backend as Backend
-from corejax.core.backends import Capabilities as Capabilities
-from corejax.core.backends import backends as backends
+from corejax.arrays.backends import Backend as Backend
+from corejax.arrays.backends import Capabilities as Capabilities
+from corejax.arrays.backends import backends as backends
 from corejax.settings.config import config as config
-from corejax.interpreters.engine import remembered as remembered
+from corejax.extend._remembered import remembered as remembered
 
 # errors
 from corejax.errors import BackendError as BackendError

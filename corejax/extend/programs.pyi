@@ -1,4 +1,4 @@
-from corejax.interpreters.lists import select_list as select_list
+from corejax.base.lists import select_list as select_list
 from corejax.ir import Literal as Literal
 from corejax.ir import check_jaxpr as check_jaxpr
 from corejax.ir import dce as dce

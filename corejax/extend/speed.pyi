@@ -1,6 +1,7 @@
-from corejax.core.ownership import LOCAL_REFCOUNT as LOCAL_REFCOUNT
-from corejax.core.ownership import in_own_memory as in_own_memory
+from corejax.arrays.ownership import LOCAL_REFCOUNT as LOCAL_REFCOUNT
+from corejax.arrays.ownership import in_own_memory as in_own_memory
 from corejax.core.trace import state as state
+from corejax.extend._host_code import HostCode as HostCode
 from corejax.interpreters import evaluation as evaluation
 from corejax.interpreters.checks import Checks as Checks
 from corejax.interpreters.engine import Engine as Engine
@@ -13,7 +14,6 @@ from corejax.interpreters.evaluation import quiet as quiet
 from corejax.interpreters.evaluation import run_impl as run_impl
 from corejax.interpreters.evaluation import run_quietly as run_quietly
 from corejax.interpreters.evaluation import set_layer as set_layer
-from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.impl_results import as_promised as as_promised
 from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.staging import StagingTrace as StagingTrace

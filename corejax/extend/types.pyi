@@ -1,5 +1,9 @@
-from corejax.core.array import ElementBuffer as ElementBuffer
-from corejax.core.array import device_buffer as device_buffer
+from corejax.arrays.array import ElementBuffer as ElementBuffer
+from corejax.arrays.array import device_buffer as device_buffer
+from corejax.base.dims import SymbolicDim as SymbolicDim
+from corejax.base.dims import as_dim as as_dim
+from corejax.base.dims import max_dim as max_dim
+from corejax.base.dims import min_dim as min_dim
 from corejax.core.avals import Refinement as Refinement
 from corejax.core.avals import array_method as array_method
 from corejax.core.avals import conform as conform
@@ -8,10 +12,6 @@ from corejax.core.avals import join_refinements as join_refinements
 from corejax.core.avals import numbers_of as numbers_of
 from corejax.core.avals import types_of as types_of
 from corejax.core.avals import unsplit_sharding as unsplit_sharding
-from corejax.core.dims import SymbolicDim as SymbolicDim
-from corejax.core.dims import as_dim as as_dim
-from corejax.core.dims import max_dim as max_dim
-from corejax.core.dims import min_dim as min_dim
 from corejax.core.value_types import Packed as Packed
 from corejax.core.value_types import ValueType as ValueType
 from corejax.ir.values import refinement_reader as refinement_reader

@@ -16,17 +16,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax import tree
+from corejax.arrays.array import as_array
+from corejax.arrays.structural import structural
 from corejax.base.restoring import Changed, run_within
-from corejax.core.array import as_array
 from corejax.core.avals import Dims, FlatFun, Operands, Params, ShapedArray, avals_of, get_aval
 from corejax.core.named_axes import MappedAxis, named_axes
 from corejax.core.primitive import Primitive, flat_decomposition
-from corejax.core.structural import structural
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.errors import MissingRuleError
 from corejax.interpreters.checks import refuse_leaks
-from corejax.interpreters.debug_info import Debug
 from corejax.interpreters.engine import engine
+from corejax.ir.debug_info import Debug
 from corejax.ir.jaxpr import used_axes
 from corejax.rules import Derivation, RuleFn, collective_rules, vmap_rules
 from corejax.rules.abstract_eval import promised

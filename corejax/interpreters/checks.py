@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from corejax.arrays.array import Array
 from corejax.base.seams import Slot
 from corejax.base.tables import Table
-from corejax.core.array import Array
 from corejax.core.avals import Operands, Params
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace

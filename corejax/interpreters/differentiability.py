@@ -1,16 +1,10 @@
-"""Derivatives that do not exist, by an author's declaration, or are zero because all results are integers.
-
-The module also determines the number of a primitive's operands before its first application.
-"""
+"""Derivatives that do not exist, by an author's declaration, or are zero because all results are integers."""
 
 from __future__ import annotations
 
-import inspect
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from corejax.base.provenance import Provenance
 from corejax.core.avals import Avals, Operands, Params
@@ -20,7 +14,7 @@ from corejax.dtypes import is_inexact
 from corejax.errors import NotDifferentiableError
 from corejax.messages import source_info
 from corejax.messages.marks import mark
-from corejax.rules import Derivation, RuleFn, abstract_eval_rules, impl_rules, jvp_rules
+from corejax.rules import Derivation, RuleFn, jvp_rules
 from corejax.rules.abstract_eval import promised
 
 __corejax_registers_for_caller__ = True
@@ -113,74 +107,6 @@ def _refusal(primitive: Primitive, where: str, reason: str) -> NotDifferentiable
     )
     mark(error, primitive)
     return error
-
-
-def checked_rules(helper: str, primitive: Primitive, rules: Sequence[object]) -> dict[int, str]:
-    """Check the arguments of a helper such as `defjvp`, which takes one rule for each operand.
-
-    Returns:
-        The reasons of operands that are not differentiable, by position.
-
-    Raises:
-        TypeError: the primitive has several results, a rule is not callable, or the number of rules cannot be the
-            number of operands.
-    """
-    name = primitive.name
-    if primitive.multiple_results:
-        raise TypeError(
-            f"{helper}: primitive {name!r} has several results: register a JVP rule, which gives a pair of lists"
-        )
-    for i, rule in enumerate(rules):
-        if rule is not None and not callable(rule):
-            raise TypeError(
-                f"{helper}: the rule of operand {i} of primitive {name!r} is a function, nondifferentiable(reason), or "
-                f"None if the derivative is zero; got {rule!r}"
-            )
-    least, most = operand_counts(primitive)
-    if not least <= len(rules) <= most:
-        exact = f"{least}" if least == most else f"at least {least}" if len(rules) < least else f"at most {most}"
-        raise wrong_count(helper, primitive, len(rules), exact)
-    return {i: rule.reason for i, rule in enumerate(rules) if isinstance(rule, nondifferentiable)}
-
-
-def wrong_count(helper: str, primitive: Primitive, given: int, wanted: object) -> TypeError:
-    """Return the error for a helper that was given more or fewer rules than the primitive has operands."""
-    noun = "operand" if str(wanted).endswith("1") else "operands"
-    error = TypeError(
-        f"{helper}: primitive {primitive.name!r} has {wanted} {noun}, and was given "
-        f"{given} rule{'' if given == 1 else 's'}: pass one for each operand, None if the derivative is zero, "
-        "nondifferentiable(reason) if it does not exist"
-    )
-    mark(error, primitive)
-    return error
-
-
-def operand_counts(primitive: Primitive) -> tuple[int, float]:
-    """Return the least and the greatest number of operands that the signatures of a primitive's rules allow."""
-    least, most = max(primitive.linear_in, default=0) + 1, float("inf")
-    for fn in (primitive.decomposition, _written(abstract_eval_rules, primitive), _written(impl_rules, primitive)):
-        if isinstance(fn, np.ufunc):
-            return fn.nin, fn.nin
-        kinds = [p.kind for p in _parameters(fn)]
-        if kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
-            least = max(least, kinds.count(inspect.Parameter.POSITIONAL_ONLY))
-            most = min(most, sum(kind in _POSITIONAL for kind in kinds))
-    return least, max(most, least)
-
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _written(registry: Any, primitive: Primitive) -> Any:
-    rule = registry.rule_of(primitive)
-    return None if rule is None or rule.derived is not None or "by" in rule.flags else rule.fn
-
-
-def _parameters(fn: Any) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        return []
 
 
 # -- integer results -----------------------------------------------------------------------------------------

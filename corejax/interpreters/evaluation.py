@@ -9,7 +9,7 @@ Layers. This file contains neither fast paths nor checks of values. `EvalTrace.p
 `EvalTrace.run_program` are attributes, and `set_layer` composes them from `evaluate`, `run_program` and the active
 layers (a faster engine, checks, reports) whenever a layer changes. Evaluation itself tests no flags.
 
-Invariants. Operands and results are read-only, and no other code writes to a result's memory; see `core.ownership`.
+Invariants. Operands and results are read-only, and no other code writes to a result's memory; see `arrays.ownership`.
 Rules run without NumPy's floating-point warnings, because division by zero and overflow have results in StableHLO.
 """
 
@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import observe
+from corejax.arrays.array import Array, as_array, backend_of_parts
+from corejax.arrays.array import boxed as boxed
+from corejax.arrays.ownership import owned
 from corejax.base.texts import message_of
-from corejax.core.array import Array, as_array, backend_of_parts
-from corejax.core.array import boxed as boxed
 from corejax.core.avals import Avals, Operands, Params, ShapedArray
-from corejax.core.ownership import owned
 from corejax.core.primitive import Primitive, results_of_body
 from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
 from corejax.core.value_types import Packed

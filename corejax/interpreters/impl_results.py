@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from corejax import dtypes
-from corejax.core.array import Array
+from corejax.arrays.array import Array
 from corejax.core.avals import ShapedArray, get_aval, ndarray_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Tracer, escaped, state

@@ -19,16 +19,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from corejax import tree
-from corejax.core.array import Array, Value, as_array
+from corejax.arrays.array import Array, Value, as_array
+from corejax.arrays.structural import structural
 from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray, avals_of, conform, get_aval
 from corejax.core.primitive import Primitive, flat_decomposition
-from corejax.core.structural import structural
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.dtypes import is_inexact
 from corejax.interpreters.checks import refuse_leaks
-from corejax.interpreters.debug_info import Debug
 from corejax.interpreters.differentiability import nondifferentiable, note_discrete, refusing
 from corejax.interpreters.engine import engine
+from corejax.ir.debug_info import Debug
 from corejax.rules import Derivation, RuleFn, jvp_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.run_rule import check_result, check_tangent, each_result, run_rule

@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from corejax.core.array import Value, as_array
+from corejax.arrays.array import Value, as_array
+from corejax.base.lists import select_list, spread_list
 from corejax.core.avals import FlatFun, Operands, get_aval
 from corejax.core.trace import in_scope, run_with_trace, state
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.checks import refuse_leaks
-from corejax.interpreters.debug_info import Debug
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, Tangent, tangent_aval
-from corejax.interpreters.lists import select_list, spread_list
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
 from corejax.interpreters.transposition import UndefPrimal, add_cotangent, backward_pass, transpose_tape
+from corejax.ir.debug_info import Debug
 from corejax.ir.interpret import eval_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.messages.source_info import TRANSPOSE

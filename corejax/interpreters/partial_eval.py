@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
-from corejax.core.array import Array, Value, as_array
+from corejax.arrays.array import Array, Value, as_array
 from corejax.core.avals import FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
-from corejax.interpreters.debug_info import Debug
 from corejax.ir.check import check_jaxpr
+from corejax.ir.debug_info import Debug
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from corejax.messages import source_info
 from corejax.rules import partial_eval_rules

@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
+from corejax.arrays.array import Array, as_array
+from corejax.arrays.cells import Cell
+from corejax.base.lists import split_list
 from corejax.base.seams import Signal
-from corejax.core.array import Array, as_array
 from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive, flat_decomposition
 from corejax.core.trace import Trace, Tracer, escaped, set_contexts, state
 from corejax.core.value_types import Packed
-from corejax.interpreters.cells import Cell
 from corejax.interpreters.checks import refuse_leaks
-from corejax.interpreters.debug_info import Debug
-from corejax.interpreters.lists import split_list
 from corejax.ir.check import check_jaxpr
+from corejax.ir.debug_info import Debug
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.messages import source_info
 from corejax.rules import Derivation, RuleFn, abstract_eval_rules

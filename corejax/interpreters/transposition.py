@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corejax.core.array import Value
+from corejax.arrays.array import Value
+from corejax.arrays.structural import structural
 from corejax.core.avals import Operands, ShapedArray, conform, get_aval
 from corejax.core.primitive import Primitive
-from corejax.core.structural import structural
 from corejax.core.trace import state
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition

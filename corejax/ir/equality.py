@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.core.array import host_value
+from corejax.arrays.array import host_value
 from corejax.core.avals import get_aval
 from corejax.core.trace import Tracer
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, opened

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from corejax.arrays.array import Array
 from corejax.base.seams import Slot
-from corejax.core.array import Array
 from corejax.core.trace import state
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.ir.values import literal_scalar

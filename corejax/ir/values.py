@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corejax import dtypes
+from corejax.arrays.array import host_value
 from corejax.base.provenance import Provenance
 from corejax.base.seams import Slot
 from corejax.base.tables import Entry, Table
-from corejax.core.array import host_value
 from corejax.core.avals import Refinement, ShapedArray, numbers_of
 from corejax.core.trace import Tracer
 from corejax.core.value_types import Packed

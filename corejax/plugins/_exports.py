@@ -8,11 +8,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from corejax.arrays.backends import Backend, backends, problem_of
+from corejax.arrays.structural import structural
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
 from corejax.core import array_methods
-from corejax.core.backends import Backend, backends, problem_of
-from corejax.core.structural import structural
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._records import PluginRecord
 from corejax.rules import RuleRegistry, registries

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from corejax.arrays.backends import Backend, backends
 from corejax.base.restoring import raise_interrupt
 from corejax.base.texts import error_text, how_to_install
 from corejax.core import array_methods
-from corejax.core.backends import Backend, backends
 from corejax.errors import PluginError
 from corejax.messages.homes import homes
 from corejax.messages.source_info import warn_user

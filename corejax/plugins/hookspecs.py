@@ -91,7 +91,7 @@ def corejax_provide_array_methods() -> Mapping[str, Any]:
 
 @hookspec(firstresult=True)
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
-    """Return structural operations that interpreters need, by name (`corejax.core.structural`)."""
+    """Return structural operations that interpreters need, by name (`corejax.arrays.structural`)."""
 
 
 @hookspec(firstresult=True)

@@ -15,16 +15,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from corejax.arrays.cells import write_cells
+from corejax.base.lists import merge_lists, partition_list, select_list, spread_list
 from corejax.base.provenance import Provenance
 from corejax.core.avals import Dims, Operands, Params, ShapedArray
 from corejax.core.primitive import Primitive
 from corejax.core.trace import set_current_trace
-from corejax.interpreters.cells import write_cells
-from corejax.interpreters.host_programs import eval_jaxpr_on_host
-from corejax.interpreters.lists import merge_lists, partition_list, select_list, spread_list
 from corejax.interpreters.transposition import is_undef_primal
 from corejax.ir.dce import dce_rules
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from corejax.programs.host_programs import eval_jaxpr_on_host
 from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_with_cells
 from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
 from corejax.programs.recomputation import Policy, Recomputed, find_recomputation, recompute_rules

@@ -14,21 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from corejax.core.array import Value
+from corejax.arrays.array import Value
+from corejax.arrays.cells import Cell
+from corejax.base.lists import merge_lists, partition_list, select_list, split_list, spread_list
 from corejax.core.avals import Dims, Operands
 from corejax.core.trace import state
 from corejax.errors import NotLinearError
 from corejax.interpreters.batching import INHERITED, batch_flat, mapped_axis, move_batch_axis, unmapped_aval
-from corejax.interpreters.cells import Cell
 from corejax.interpreters.jvp import instantiate as instantiate_zero
 from corejax.interpreters.jvp import jvp_flat, tangent_aval
-from corejax.interpreters.lists import merge_lists, partition_list, select_list, split_list, spread_list
-from corejax.interpreters.splitting import unzipped
 from corejax.interpreters.staging import refused, stage_closed, stage_with_cells
 from corejax.interpreters.transposition import UndefPrimal, backward_pass
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, variables_read
+from corejax.programs.splitting import unzipped
 from corejax.settings.config import config
 
 Flags = Sequence[bool]

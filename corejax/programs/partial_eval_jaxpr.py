@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.interpreters.lists import partition_list
-from corejax.interpreters.splitting import split_equations
+from corejax.base.lists import partition_list
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.programs.jaxpr_transforms import Flags, broadcast_flag, check_length, memoised, with_used_consts
 from corejax.programs.recomputation import Policy, find_recomputation
+from corejax.programs.splitting import split_equations
 from corejax.settings.config import config
 
 

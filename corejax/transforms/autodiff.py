@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import dtypes, tree
-from corejax.core.array import Value, as_array
+from corejax.arrays.array import Value, as_array
+from corejax.arrays.cells import cell_arguments, refuse_cells
 from corejax.core.avals import Avals, Operands, ShapedArray, get_aval
 from corejax.core.trace import in_scope
-from corejax.interpreters.cells import cell_arguments, refuse_cells
-from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import as_tangent, jvp_flat
 from corejax.interpreters.linearize import LinearCall, LinearProgram, LinearTape, linearize_flat
-from corejax.interpreters.splitting import unzipped
 from corejax.interpreters.staging import stage
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
+from corejax.ir.debug_info import DebugInfo, fun_name
 from corejax.messages.source_info import JVP, TRANSPOSE
 from corejax.messages.tracebacks import api_boundary
+from corejax.programs.splitting import unzipped
 from corejax.transforms.flattening import (
     FlatFunction,
     Names,

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from corejax import dtypes, tree
-from corejax.core.array import Array, as_array
+from corejax.arrays.array import Array, as_array
+from corejax.arrays.cells import cell_arguments
 from corejax.core.avals import Operands, ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.core.trace import Tracer, escaped
 from corejax.core.value_types import Packed, ValueType
-from corejax.interpreters.cells import cell_arguments
-from corejax.interpreters.debug_info import DebugInfo, fun_name
+from corejax.ir.debug_info import DebugInfo, fun_name
 from corejax.messages import source_info
 from corejax.settings.config import config
 from corejax.tree._paths import leaf_names as leaf_names

@@ -14,13 +14,13 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from corejax import dtypes, tree
-from corejax.core.array import Array, as_array
+from corejax.arrays.array import Array, as_array
+from corejax.arrays.cells import refuse_cells
 from corejax.core.avals import Operands, get_aval, is_array_like
 from corejax.core.trace import Tracer, escaped, in_scope
-from corejax.interpreters.cells import refuse_cells
-from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
+from corejax.ir.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import JVP
 from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import Aux, Names, arg_names, check_argument, check_function, float0

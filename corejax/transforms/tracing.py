@@ -9,8 +9,8 @@ from corejax import tree
 from corejax.base.restoring import run_within
 from corejax.core.avals import typeof
 from corejax.core.named_axes import named_axes
-from corejax.interpreters.debug_info import DebugInfo, named_as
 from corejax.interpreters.staging import stage_with_cells
+from corejax.ir.debug_info import DebugInfo, named_as
 from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import (

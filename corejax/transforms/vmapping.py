@@ -8,16 +8,16 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from corejax import tree
-from corejax.core.array import Array, as_array
+from corejax.arrays.array import Array, as_array
+from corejax.arrays.cells import Cell, cell_arguments, with_cells
 from corejax.core.avals import Dims, Operands, get_aval
 from corejax.core.named_axes import MappedAxis
 from corejax.core.trace import Tracer, in_scope
-from corejax.interpreters import looping as looping  # registers the derivation of vmap rules as loops
 from corejax.interpreters.batching import axis_of_operands, batch_flat, move_batch_axis
-from corejax.interpreters.cells import Cell, cell_arguments, with_cells
-from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
+from corejax.ir.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
 from corejax.messages.tracebacks import api_boundary
+from corejax.programs import looping as looping  # registers the derivation of vmap rules as loops
 from corejax.transforms.flattening import FlatFunction, Names, check_argument, check_function, float0, leaf_names
 
 P = ParamSpec("P")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from corejax import plugins
-from corejax.core.array import Array
+from corejax.arrays.array import Array
 from corejax.core.avals import ShapedArray, get_aval
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, JaxprTypeError

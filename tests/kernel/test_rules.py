@@ -20,8 +20,8 @@ from corejax.cli.rule_status import rule_status, rule_statuses
 from corejax.core.avals import ShapedArray
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
-from corejax.interpreters.batching_helpers import defbroadcasting, defvectorized
-from corejax.interpreters.jvp_helpers import defjvp
+from corejax.extend._defjvp import defjvp
+from corejax.extend._defvmap import defbroadcasting, defvectorized
 from corejax.rules import (
     Derivation,
     RuleRegistry,

@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import corejax
 from corejax import plugins
+from corejax.arrays.structural import structural
 from corejax.base import tables
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Entries, Owner, Table, drop
-from corejax.core.structural import structural
 from corejax.errors import DuplicateRegistrationError
 from corejax.extend import JaxprEqn, Primitive, primitives
 from corejax.plugins._plugin_manager import PluginManager

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 from corejax import dtypes
-from corejax.core.array import Array
+from corejax.arrays.array import Array
 from corejax.core.avals import ShapedArray
 from corejax.core.primitive import Primitive
 from corejax.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, register_param_type

@@ -28,5 +28,5 @@ def test_no_modules_import_each_other_in_a_circle(graph: Any, root: str) -> None
 
 
 def test_imports_for_annotations_and_in_functions_count(graph: Any) -> None:
-    assert "corejax.ir" in graph.find_modules_directly_imported_by("corejax.interpreters.translation")
+    assert "corejax.ir" in graph.find_modules_directly_imported_by("corejax.extend._translation")
     assert "corejax.base.texts" in graph.find_modules_directly_imported_by("corejax.rules.attribution")

@@ -337,7 +337,7 @@ records = plugin_records()
 print(fragments(record, records)["new_elementwise"])
 """
     stub = python("-c", program, cwd=installed.sources, path=installed.path)
-    assert f"{KINDS[BUILT].name}" in stub and "corejax.core.array" in stub
+    assert f"{KINDS[BUILT].name}" in stub and "corejax.arrays.array" in stub
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pytest
 
 import corejax as cj
 from corejax import lax
+from corejax.arrays.structural import OperationTable, unrolled_loop
 from corejax.cli.rule_status import rule_statuses
-from corejax.core.structural import OperationTable, unrolled_loop
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.extend import Derivation, Primitive, ShapedArray, impl_rules, jvp_rules, transpose_rules, vmap_rules
 from corejax.extend.transforms import structural, trace_stack

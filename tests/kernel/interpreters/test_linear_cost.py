@@ -203,7 +203,7 @@ def test_asking_a_tracer_for_an_unknown_attribute_is_cheap(monkeypatch):
 
 def test_a_message_costs_nothing_until_it_is_shown():
     """Lines and argument names are resolved for errors only."""
-    from corejax.interpreters.debug_info import DebugInfo
+    from corejax.ir.debug_info import DebugInfo
     from corejax.messages import source_info
 
     refuse = lambda *args, **kwargs: pytest.fail("resolved without need")

@@ -16,7 +16,7 @@ import corejax as cj
 from corejax.errors import JaxprTypeError, MissingRuleError
 from corejax.extend import Primitive, ShapedArray, Var, stage, stage_closed, tree
 from corejax.extend.programs import Literal, check_jaxpr, dce
-from corejax.interpreters.debug_info import DebugInfo
+from corejax.ir.debug_info import DebugInfo
 from corejax.messages.source_info import locate_source
 from corejax.settings.config import config
 from tests.kernel.toys import add, bare_p, call, cos, greater, mul, print_p, printed, sin, sum_

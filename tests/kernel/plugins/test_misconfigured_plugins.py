@@ -195,7 +195,7 @@ def test_code_without_metadata(tmp_path: Path) -> None:
         import sys
         sys.path.append({os.fspath(tmp_path)!r})
         import corejax
-        from corejax.core.array import as_array
+        from corejax.arrays.array import as_array
         for f in (lambda: corejax.jit, lambda: corejax.numpy, lambda: as_array(1.0) + 1, lambda: corejax.random):
             try:
                 f()

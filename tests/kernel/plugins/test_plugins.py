@@ -14,9 +14,9 @@ import pytest
 
 import corejax
 from corejax import plugins
+from corejax.arrays.structural import structural
 from corejax.core import array_methods
 from corejax.core.primitive import primitives
-from corejax.core.structural import structural
 from corejax.errors import (
     PluginError,
     PluginMissingError,

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from corejax import plugins
+from corejax.arrays.structural import structural
 from corejax.base import tables
 from corejax.core import array_methods
-from corejax.core.structural import structural
 from corejax.messages import source_info
 from corejax.plugins._plugin_manager import PluginManager
 from tests.kernel.toys.functions import *  # noqa: F403

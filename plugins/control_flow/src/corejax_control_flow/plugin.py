@@ -90,7 +90,7 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
-    """Provide the loop that vmap runs for primitives without a vmap rule (see `corejax.core.structural`)."""
+    """Provide the loop that vmap runs for primitives without a vmap rule (see `corejax.arrays.structural`)."""
     return {"loop": _loop}
 
 

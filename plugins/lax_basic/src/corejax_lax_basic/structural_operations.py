@@ -1,4 +1,4 @@
-"""The structural operations that interpreters request from the plugin (`corejax.core.structural`)."""
+"""The structural operations that interpreters request from the plugin (`corejax.arrays.structural`)."""
 
 from __future__ import annotations
 

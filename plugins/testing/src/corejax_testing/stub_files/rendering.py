@@ -24,7 +24,7 @@ import builtins as _b
 import collections.abc as _c
 import typing as _t
 
-from corejax.core.array import Array as _Array
+from corejax.arrays.array import Array as _Array
 from corejax.typing import ArrayLike as _ArrayLike
 from corejax.typing import DTypeLike as _DTypeLike
 """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from corejax.arrays.structural import structural
+from corejax.base.provenance import Provenance
 from corejax.core.avals import Dims, Operands, Params, avals_of, get_aval
 from corejax.core.primitive import Primitive
-from corejax.core.structural import structural
 from corejax.interpreters.batching import mapped_aval
 from corejax.rules import vmap_rules
 
@@ -60,8 +61,6 @@ def _accepts(primitive: Primitive, vals: Operands, params: Params) -> bool:
 
 
 def _register(primitive: Primitive, vmap: Any) -> None:
-    from corejax.base.provenance import Provenance
-
     vmap.__name__ = f"{primitive.name}_vmap"
     vmap.__provenance__ = Provenance.of_caller()
     vmap_rules.register(primitive, vmap)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corejax.arrays.backends import Backend, Device, Executable, backends
 from corejax.base.texts import add_note, described, one_line
 from corejax.core.avals import Avals
-from corejax.core.backends import Backend, Device, Executable, backends
 from corejax.errors import BackendError, CorejaxError
 from corejax.messages import source_info
 from corejax.messages.marks import is_noted, not_of_rule

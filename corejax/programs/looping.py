@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from corejax.arrays.structural import structural, unrolled_loop
 from corejax.core.avals import Dims, FlatFun, Operands, get_aval
 from corejax.core.primitive import Primitive
-from corejax.core.structural import structural, unrolled_loop
 from corejax.core.trace import recording_trace
 from corejax.interpreters.batching import mapped_aval, move_batch_axis, unmapped_aval
 from corejax.rules import Derivation, RuleFn, abstract_eval_rules, impl_rules, vmap_rules

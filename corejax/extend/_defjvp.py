@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from corejax.base.provenance import Provenance
 from corejax.core.avals import Operands
 from corejax.core.primitive import Primitive
-from corejax.interpreters.differentiability import checked_rules, wrong_count
+from corejax.interpreters.differentiability import nondifferentiable
 from corejax.interpreters.jvp import add_tangents, zeros_like
-from corejax.rules import RuleFn, jvp_rules, transpose_rules
+from corejax.messages.marks import mark
+from corejax.rules import RuleFn, abstract_eval_rules, impl_rules, jvp_rules, transpose_rules
 
 __corejax_registers_for_caller__ = True
 
@@ -37,11 +41,11 @@ def defjvp_with_result(primitive: Primitive, *rules: RuleFn | None) -> None:
 
 def _register_by_operand(helper: str, primitive: Primitive, rules: Sequence[Any], *, with_result: bool) -> None:
     """Register the rule that sums the contributions of the operands."""
-    refused = checked_rules(helper, primitive, rules)
+    refused = _checked_rules(helper, primitive, rules)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         if len(primals) != len(rules):
-            raise wrong_count(helper, primitive, len(rules), len(primals))
+            raise _wrong_count(helper, primitive, len(rules), len(primals))
         out = primitive.bind(*primals, **params)
         values = (out, *primals) if with_result else primals
         tangent = None
@@ -89,3 +93,71 @@ def _register(primitive: Primitive, jvp: Any, rules: Sequence[object], **flags: 
     place = Provenance.of(written) if written is not None else Provenance.of_caller()
     jvp.__name__, jvp.__module__, jvp.__provenance__ = f"{primitive.name}_jvp", place.module, place
     jvp_rules.register(primitive, jvp, symbolic_zeros=True, **flags)
+
+
+def _checked_rules(helper: str, primitive: Primitive, rules: Sequence[object]) -> dict[int, str]:
+    """Check the arguments of a helper such as `defjvp`, which takes one rule for each operand.
+
+    Returns:
+        The reasons of operands that are not differentiable, by position.
+
+    Raises:
+        TypeError: the primitive has several results, a rule is not callable, or the number of rules cannot be the
+            number of operands.
+    """
+    name = primitive.name
+    if primitive.multiple_results:
+        raise TypeError(
+            f"{helper}: primitive {name!r} has several results: register a JVP rule, which gives a pair of lists"
+        )
+    for i, rule in enumerate(rules):
+        if rule is not None and not callable(rule):
+            raise TypeError(
+                f"{helper}: the rule of operand {i} of primitive {name!r} is a function, nondifferentiable(reason), or "
+                f"None if the derivative is zero; got {rule!r}"
+            )
+    least, most = _operand_counts(primitive)
+    if not least <= len(rules) <= most:
+        exact = f"{least}" if least == most else f"at least {least}" if len(rules) < least else f"at most {most}"
+        raise _wrong_count(helper, primitive, len(rules), exact)
+    return {i: rule.reason for i, rule in enumerate(rules) if isinstance(rule, nondifferentiable)}
+
+
+def _wrong_count(helper: str, primitive: Primitive, given: int, wanted: object) -> TypeError:
+    """Return the error for a helper that was given more or fewer rules than the primitive has operands."""
+    noun = "operand" if str(wanted).endswith("1") else "operands"
+    error = TypeError(
+        f"{helper}: primitive {primitive.name!r} has {wanted} {noun}, and was given "
+        f"{given} rule{'' if given == 1 else 's'}: pass one for each operand, None if the derivative is zero, "
+        "nondifferentiable(reason) if it does not exist"
+    )
+    mark(error, primitive)
+    return error
+
+
+def _operand_counts(primitive: Primitive) -> tuple[int, float]:
+    """Return the least and the greatest number of operands that the signatures of a primitive's rules allow."""
+    least, most = max(primitive.linear_in, default=0) + 1, float("inf")
+    for fn in (primitive.decomposition, _written(abstract_eval_rules, primitive), _written(impl_rules, primitive)):
+        if isinstance(fn, np.ufunc):
+            return fn.nin, fn.nin
+        kinds = [p.kind for p in _parameters(fn)]
+        if kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+            least = max(least, kinds.count(inspect.Parameter.POSITIONAL_ONLY))
+            most = min(most, sum(kind in _POSITIONAL for kind in kinds))
+    return least, max(most, least)
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _written(registry: Any, primitive: Primitive) -> Any:
+    rule = registry.rule_of(primitive)
+    return None if rule is None or rule.derived is not None or "by" in rule.flags else rule.fn
+
+
+def _parameters(fn: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return []

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 import numpy as np
 
 from corejax import dtypes, observe, tree
+from corejax.arrays.array_text import NumbersAndText
+from corejax.arrays.backend_calls import fetched_by, place_of, put_by
+from corejax.arrays.backends import Backend, backends
 from corejax.core.array_methods import ArrayMethods, missing
-from corejax.core.array_text import NumbersAndText
 from corejax.core.avals import (
     ShapedArray,
     array_method,
@@ -19,8 +21,6 @@ from corejax.core.avals import (
     numbers_of,
     python_scalar_aval,
 )
-from corejax.core.backend_calls import fetched_by, place_of, put_by
-from corejax.core.backends import Backend, backends
 from corejax.core.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 from corejax.core.value_types import Packed
 from corejax.errors import PluginMissingError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.core.array import Array, as_array, boxed, host_value, is_spread
+from corejax.arrays.array import Array, as_array, boxed, host_value, is_spread
 from corejax.core.avals import Operands, get_aval
 from corejax.core.trace import Tracer, state
 from corejax.interpreters import evaluation

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from corejax.arrays.array import Array, Value, as_array, host_value
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
-from corejax.core.array import Array, Value, as_array, host_value
 from corejax.core.avals import FlatFun, Operands, ShapedArray, get_aval
 from corejax.core.trace import Tracer
 from corejax.errors import PluginMissingError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from corejax.arrays.array import Array, Deleted, DeletionReason, held_buffers, numbers_held
+from corejax.arrays.backends import backends
 from corejax.base.restoring import Restoring
-from corejax.core.array import Array, Deleted, DeletionReason, held_buffers, numbers_held
-from corejax.core.backends import backends
 from corejax.messages import source_info
 
 

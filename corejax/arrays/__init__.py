@@ -1,0 +1,1 @@
+"""Values: arrays, the backends that hold their buffers, and cells, which are variables of arrays."""
