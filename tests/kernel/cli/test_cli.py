@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -349,9 +348,6 @@ def test_listing_the_installed_plugins_needs_no_jaxlib() -> None:
         "import sys\nfrom corejax.cli import main\nmain(['list-primitives'], standalone_mode=False)\n"
         "assert not {'jax', 'jaxlib'} & set(sys.modules), 'imported'"
     )
-    start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
-    # 0.4 s on a quiet machine; the bound only catches an import that ought not to happen.
-    assert time.perf_counter() - start < 5
     assert plugins.manager() is not None
