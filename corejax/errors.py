@@ -43,6 +43,10 @@ class ShardingTypeError(CorejaxError, TypeError):
     """
 
 
+class UnboundAxisError(CorejaxError, NameError):
+    """No transformation binds the name of an axis that a function uses; `vmap(axis_name=)` and `shard_map` do."""
+
+
 class UnfilteredStackTrace(CorejaxError):
     """The cause of an exception from which the library's frames were removed; it has the whole traceback.
 

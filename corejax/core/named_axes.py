@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from corejax.base.restoring import Restoring
 from corejax.core.avals import Refinement
 from corejax.core.trace import MappedAxis as MappedAxis
 from corejax.core.trace import set_contexts, state
+from corejax.errors import UnboundAxisError
 
 
 class DecidedBy(NamedTuple):
@@ -69,19 +70,14 @@ def axis_size_of(name: object, what: str = "a collective") -> int:
     """Return the size of the innermost axis of a name; `what` is the name of the calling function, for messages.
 
     Raises:
-        NameError: no active axis has that name; the message lists the active axes.
+        UnboundAxisError: no active axis has that name; the message lists the active axes.
         TypeError: `name` is not hashable.
     """
     for bound, size in reversed(state.axis_env):
         if size is not None and bound == name:
             return int(size)
-    try:
-        hash(name)
-    except TypeError:
-        raise TypeError(
-            f"{what}: the name of an axis is a string or another hashable value, got {name!r} of type "
-            f"{type(name).__name__}"
-        ) from None
+    if not isinstance(name, Hashable):
+        raise TypeError(f"{what}: the name of an axis is a string or another hashable value, got {name!r}")
     raise unbound_axis(name, what, [bound for bound, size in state.axis_env if size is not None])
 
 
@@ -90,16 +86,16 @@ def axis_of_rule() -> MappedAxis:
     return state.rule_axis or MappedAxis()
 
 
-def unbound_axis(name: object, what: str, bound: Sequence[object]) -> NameError:
+def unbound_axis(name: object, what: str, bound: Sequence[object]) -> UnboundAxisError:
     """Return the error for an axis name that no transformation binds, for rules to raise."""
     if not bound and any(name == there and size is not None for there, size in state.axis_env):
-        return NameError(
+        return UnboundAxisError(
             f"{what}: named_axes binds the name {name!r}, but no transformation maps the axis: the transformation that "
             f"calls named_axes has to interpret primitives such as {what}"
         )
     known = ", ".join(repr(n) for n in dict.fromkeys(bound))
     advice = f"active axes: {known}" if known else "no named axis is active"
-    return NameError(
+    return UnboundAxisError(
         f"{what}: no axis is named {name!r}; {advice}. Names are bound by vmap(..., axis_name={name!r}), pmap and "
         "shard_map"
     )

@@ -20,6 +20,7 @@ from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
 from corejax.errors import PluginMissingError as PluginMissingError
 from corejax.errors import ShardingTypeError as ShardingTypeError
+from corejax.errors import UnboundAxisError as UnboundAxisError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
 from corejax.messages.marks import attributed_rule as attributed_rule
 from corejax.messages.marks import not_of_rule as not_of_rule

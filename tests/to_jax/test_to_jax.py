@@ -11,6 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as cnp
 from corejax import lax
+from corejax.errors import UnboundAxisError
 from corejax.extend import Primitive, find_primitive, jvp_rules, vmap_rules, xla_translations
 
 jax = pytest.importorskip("jax")
@@ -182,7 +183,9 @@ def test_axes_of_jax_are_refused() -> None:
     def summed(x: Any) -> Any:
         return lax.psum(x, "i")
 
-    with pytest.raises(NameError, match=r"^to_jax: summed has a collective .*\(psum: no axis is named 'i'\); call jax"):
+    with pytest.raises(
+        UnboundAxisError, match=r"^to_jax: summed has a collective .*\(psum: no axis is named 'i'\); call jax"
+    ):
         jax.vmap(corejax.to_jax(summed), axis_name="i")(X)
     with pytest.raises(NameError, match=r"^name 'axis' is not defined"):
         corejax.to_jax(lambda x: axis)(X)  # type: ignore[name-defined]  # noqa: F821  # misspelt

@@ -64,7 +64,6 @@ class Framework:
             compiled function.
         derivatives: "jvp", `(fun, xs, tangents) -> tangents`, and "grad", `(fun, xs, cotangents) -> cotangents`.
         context: returns a context in which everything runs.
-        unsupported: returns whether the framework refuses a nest of transformations, given by names, innermost first.
     """
 
     name: str
@@ -74,7 +73,6 @@ class Framework:
     maps: Mapping[str, Callable[[Function], Function]]
     derivatives: Mapping[str, Derivative]
     context: Callable[[], AbstractContextManager[Any]] = nullcontext
-    unsupported: Callable[[Sequence[str]], bool] = lambda names: False
 
 
 def check_in_framework(framework: Framework, call: Call, rng: np.random.Generator) -> None:
@@ -96,8 +94,7 @@ def check_in_framework(framework: Framework, call: Call, rng: np.random.Generato
                 _check_results(framework, Call.of(call.primitive, example, rng), rng)
         _check_results(framework, _without_elements(call), rng)
         wide = widened(call)
-        nests = [nest for nest in applicable_nests(wide) if not framework.unsupported([t.name for t in nest])]
-        for nest in nests:
+        for nest in applicable_nests(wide):
             check_nest(framework, wide, nest, rng)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
+from corejax.extend.messages import UnboundAxisError
 from corejax_to_jax import lowering  # noqa: F401
 from corejax_to_jax.call import call
 from corejax_to_jax.types import aval_from_jax, check_version, key_from_numbers, key_to_numbers, to_numbers
@@ -80,7 +81,7 @@ def _stage(fun: Callable[..., Any], name: str, in_tree: Any, avals: Any, impls: 
 
     Raises:
         NotImplementedError: the program has effects.
-        NameError: the program has a collective over an axis that corejax does not bind.
+        UnboundAxisError: the program has a collective over an axis that corejax does not bind.
     """
     out_tree, out_impls = None, []
 
@@ -94,15 +95,13 @@ def _stage(fun: Callable[..., Any], name: str, in_tree: Any, avals: Any, impls: 
 
     try:
         closed = stage_closed(flat, avals)
-    except NameError as error:
+    except UnboundAxisError as error:
         reason = str(error).partition(";")[0]
-        if "no axis is named" in reason:  # not a misspelt variable
-            raise NameError(
-                f"to_jax: {name} has a collective over an axis that it does not bind, and a bridge cannot pass on the "
-                f"names that JAX binds ({reason}); call jax.lax's collective around it, or bind the axis inside with "
-                "corejax.vmap(..., axis_name=...)"
-            ) from error
-        raise
+        raise UnboundAxisError(
+            f"to_jax: {name} has a collective over an axis that it does not bind, and a bridge cannot pass on the "
+            f"names that JAX binds ({reason}); call jax.lax's collective around it, or bind the axis inside with "
+            "corejax.vmap(..., axis_name=...)"
+        ) from error
     if closed.effects:
         effects = ", ".join(sorted(closed.effects))
         raise NotImplementedError(

@@ -19,9 +19,9 @@ import torch
 
 from corejax.extend import ClosedJaxpr, JaxprEqn, decomposed, host_value, jvp_rules, stage_closed
 from corejax.extend.programs import Literal, subjaxprs
-from corejax_to_torch import kernel, operators
+from corejax_to_torch import kernel, keys
 from corejax_to_torch.aten import operation
-from corejax_to_torch.tensors import aval_of, constant
+from corejax_to_torch.tensors import aval_of, constant, is_traced
 
 # Primitives that only run their single program.
 _TRANSPARENT = frozenset({"xla_call", "remat2", "closed_call"})
@@ -44,7 +44,7 @@ def evaluate(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tens
         ]
     jaxpr = closed.jaxpr
     device = xs[0].device if xs else "cpu"
-    traced = _is_traced(xs)
+    traced = is_traced(xs)
     env: dict[Any, torch.Tensor] = dict(zip(jaxpr.invars, xs, strict=True))
 
     def read(v: Any) -> torch.Tensor:
@@ -94,30 +94,17 @@ def _leaf(eqn: JaxprEqn, memo: dict[Any, ClosedJaxpr], xs: Sequence[torch.Tensor
             return list(out) if primitive.multiple_results else [out]
 
         closed = memo[types] = stage_closed(flat, avals)
-    if _is_traced(xs):
-        return operators.call_traced(xs, operators.key_of(closed))
     return kernel.apply(closed, xs)
 
 
-def _is_traced(xs: Sequence[torch.Tensor]) -> bool:
-    """Return whether PyTorch's compiler traces these tensors."""
-    functorch = torch._C._functorch
-    for x in xs:
-        while functorch.is_functorch_wrapped_tensor(x):
-            x = functorch.get_unwrapped(x)
-        if type(x).__name__ in ("FakeTensor", "FunctionalTensor"):
-            return True
-    return False
-
-
 def _composed(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
-    return apply(operators.staged(key, xs), xs)
+    return apply(keys.staged(key, xs), xs)
 
 
 _library = torch.library.Library("corejax", "FRAGMENT")
 _library.define("composed(Tensor[] xs, str key) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag,))
 _library.impl("composed", _composed, "CompositeImplicitAutograd")
-_library.impl("composed", _composed, "FuncTorchBatchedDecomposition")  # vmap does not use the former
+_library.impl("composed", _composed, "FuncTorchDynamicLayerFrontMode")  # before torch.func decomposes the call
 
 # `(xs, key) -> results`: calls the program of a key while PyTorch compiles.
 operator: Any = torch.ops.corejax.composed.default

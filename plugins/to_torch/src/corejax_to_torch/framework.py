@@ -70,10 +70,4 @@ def framework(as_kernel: bool) -> Framework:
         numpy=_numpy,
         maps={"jit": _compiled, "vmap": _vmap, "scan": _scan},
         derivatives={"jvp": _jvp, "grad": _vjp},
-        unsupported=_is_refused,
     )
-
-
-def _is_refused(names: Sequence[str]) -> bool:
-    """Return whether PyTorch cannot run these nested transformations: derivatives of a kernel that it compiles."""
-    return "jit" in names and any(name in ("jvp", "grad") for name in names)

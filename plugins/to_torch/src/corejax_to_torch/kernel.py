@@ -4,7 +4,8 @@ Eagerly it is an `autograd.Function`. Its backward, jvp and vmap are calls of th
 `backward`, `torch.func` and forward mode nest to any order. The Function returns residuals beside the results, so that
 a derivative does not compute the program again, and derivatives of derivatives pass through the residuals.
 
-Dynamo cannot trace a Function that defines jvp; `operators.py` has what it traces.
+Dynamo cannot trace a Function that defines jvp, so it traces the operator of `operators.py`. These Functions are the
+derivatives of the operator too.
 """
 
 from __future__ import annotations
@@ -18,18 +19,14 @@ from torch.autograd import forward_ad
 
 from corejax.extend import ClosedJaxpr, batch_jaxpr, dtypes, spread_list
 from corejax.extend.programs import select_list
+from corejax_to_torch.keys import key_of, name_of
 from corejax_to_torch.programs import Flags, gradients, linearised, recomputed_gradients, residuals_of, tangents
-from corejax_to_torch.tensors import has_derivatives, outside_dynamo, require_dense, to_array, torch_dtype
+from corejax_to_torch.tensors import has_derivatives, is_traced, outside_dynamo, require_dense, to_array, torch_dtype
 from corejax_xla_backend.hlo import host_function
 
 Run = Callable[[ClosedJaxpr, Sequence[Any]], list[torch.Tensor]]
 
 _functorch = torch._C._functorch
-
-
-def name_of(closed: ClosedJaxpr) -> str:
-    """Return the name of a program's first primitive, for messages."""
-    return next((eqn.primitive.name for eqn in closed.eqns), "identity")
 
 
 # -- without derivatives -----------------------------------------------------------------------------------------------
@@ -38,21 +35,26 @@ def name_of(closed: ClosedJaxpr) -> str:
 def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Run a program on tensors. The results have memory of their own, as those of XLA always do.
 
+    While PyTorch's compiler traces, it records the operator `corejax::call`.
+
     Raises:
         NotImplementedError: a tensor is not on the CPU.
         TypeError: a tensor is sparse.
     """
     for x in xs:
         require_dense(x, name_of(closed))
-    if all(x.is_cpu for x in xs):
-        return _compiled(closed)([to_array(x) for x in xs])
     if any(x.is_meta for x in xs):
         return empty_results(closed, xs)
-    device = next(x.device for x in xs if not x.is_cpu)
-    raise NotImplementedError(
-        f"to_torch: {name_of(closed)} is a kernel of corejax, which takes tensors on the CPU, and got one on {device}; "
-        "move it with Tensor.cpu()"
-    )
+    if not all(x.is_cpu for x in xs):
+        device = next(x.device for x in xs if not x.is_cpu)
+        raise NotImplementedError(
+            f"to_torch: {name_of(closed)} is a kernel of corejax, which takes tensors on the CPU, and got one on "
+            f"{device}; move it with Tensor.cpu()"
+        )
+    if is_traced(xs):
+        with torch._C._AutoDispatchBelowAutograd():
+            return list(torch.ops.corejax.call(list(xs), key_of(closed)))
+    return _compiled(closed)([to_array(x) for x in xs])
 
 
 def _compiled(closed: ClosedJaxpr) -> Callable[[Sequence[Any]], list[torch.Tensor]]:

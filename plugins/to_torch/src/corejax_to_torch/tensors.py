@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -72,6 +72,17 @@ def has_derivatives(x: torch.Tensor) -> bool:
     return bool(x.dtype.is_floating_point or x.dtype.is_complex)
 
 
+def is_traced(xs: Sequence[torch.Tensor]) -> bool:
+    """Return whether PyTorch's compiler traces these tensors."""
+    functorch = torch._C._functorch
+    for x in xs:
+        while functorch.is_functorch_wrapped_tensor(x):
+            x = functorch.get_unwrapped(x)
+        if type(x).__name__ in ("FakeTensor", "FunctionalTensor"):
+            return True
+    return False
+
+
 def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
     """Return a tensor on the CPU as a NumPy array in row-major order.
 
@@ -87,6 +98,8 @@ def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
 
 def constant(host: np.ndarray[Any, Any], traced: bool) -> torch.Tensor:
     """Return a copy of an array as a tensor; `traced` says whether PyTorch's compiler traces the program."""
+    if traced and not host.ndim and host.dtype.kind != "c":  # torch.export takes numbers, but not new tensors
+        return torch.full((), host.item(), dtype=TO_TORCH[host.dtype])
     narrow = host.dtype == ml_dtypes.bfloat16  # PyTorch does not take it from NumPy
     tensor = torch.from_numpy(np.array(host.view(np.int16) if narrow else host))
     if traced:
@@ -95,7 +108,7 @@ def constant(host: np.ndarray[Any, Any], traced: bool) -> torch.Tensor:
 
 
 def outside_dynamo(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose frames, and those that it calls, Dynamo does not compile.
+    """Return the function for calls that Dynamo does not compile, with all functions that it calls.
 
     After a graph break Dynamo tries each frame that runs, those of corejax's tracing among them, and miscompiles some.
     Dynamo takes seconds to import, so this does not import it.

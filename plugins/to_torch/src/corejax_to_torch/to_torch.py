@@ -11,7 +11,8 @@ import torch
 from torch.autograd import forward_ad
 
 from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
-from corejax_to_torch import composed, kernel, operators
+from corejax.extend.messages import UnboundAxisError
+from corejax_to_torch import composed, kernel, keys, operators
 from corejax_to_torch.tensors import aval_of, outside_dynamo
 from corejax_xla_backend.hlo import host_function
 
@@ -37,7 +38,7 @@ class Bridged:
         self._fun = fun
         self._staged: dict[Any, tuple[ClosedJaxpr, Any]] = {}
         self._of_tensors: dict[Any, tuple[ClosedJaxpr, Any]] = {}  # a type of a tensor is quicker than one of corejax
-        operators.register(self.key, self.stage)
+        keys.register(self.key, self.stage)
 
     def of_tensors(self, xs: Sequence[torch.Tensor]) -> tuple[ClosedJaxpr, Any]:
         """Return the program and the structure of its result for the types of tensors, memoised.
@@ -59,22 +60,20 @@ class Bridged:
         """Return the program for types of arguments, memoised.
 
         Raises:
-            NameError: the program has a collective over a named axis.
+            UnboundAxisError: the program has a collective over a named axis.
             NotImplementedError: the program has effects.
         """
         found = self._staged.get(avals)
         if found is None:
             try:
                 closed = stage_closed(self._flat, avals)
-            except NameError as error:
+            except UnboundAxisError as error:
                 reason = str(error).partition(";")[0]
-                if "no axis is named" in reason:  # not a misspelt variable
-                    raise NameError(
-                        f"to_torch: {self.name} has a collective over an axis that it does not bind, and PyTorch does "
-                        f"not name axes ({reason}); call torch.distributed's collective around it, or bind the axis "
-                        "inside with corejax.vmap(..., axis_name=...)"
-                    ) from error
-                raise
+                raise UnboundAxisError(
+                    f"to_torch: {self.name} has a collective over an axis that it does not bind, and PyTorch does not "
+                    f"name axes ({reason}); call torch.distributed's collective around it, or bind the axis inside "
+                    "with corejax.vmap(..., axis_name=...)"
+                ) from error
             if closed.effects:
                 effects = ", ".join(sorted(closed.effects))
                 raise NotImplementedError(
