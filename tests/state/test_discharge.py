@@ -166,7 +166,9 @@ def test_no_loop_copies_a_reference(loop: str) -> None:
 
 def test_a_written_reference_passed_twice() -> None:
     ref = new_ref(jnp.zeros(3))
-    with pytest.raises(ValueError, match=r"test.adam: Ref\(.*passed twice, as 'param' and as 'v', and .* writes 'param'"):
+    with pytest.raises(
+        ValueError, match=r"test.adam: Ref\(.*passed twice, as 'param' and as 'v', and .* writes 'param'"
+    ):
         adam_p.bind(ref, new_ref(jnp.zeros(3)), ref, jnp.ones(3), lr=0.1)
     with pytest.raises(ValueError, match=r"passed twice, as 'buffer' and as 'end'"):
         push_p.bind(ref.at[:2], ref.at[2], 1.0)
@@ -177,7 +179,9 @@ def test_operands_of_the_wrong_kind() -> None:
     ref = new_ref(jnp.zeros(3))
     with pytest.raises(TypeError, match=r"test.push: argument 'end' is .*i32\[\], and has to be a reference"):
         push_p.bind(ref, jnp.asarray(0), 1.0)
-    with pytest.raises(TypeError, match=r"test.push: argument 'x' is .*, and has to be an array: pass its value, ref\["):
+    with pytest.raises(
+        TypeError, match=r"test.push: argument 'x' is .*, and has to be an array: pass its value, ref\["
+    ):
         push_p.bind(ref, new_ref(0), ref)
     with pytest.raises(TypeError, match=r"test.push takes 3 operands \('buffer', 'end', 'x'\), got 2"):
         push_p.bind(ref, ref)
@@ -200,7 +204,9 @@ def test_values_of_inner_transformations_are_refused() -> None:
         push(buffer, end, x)
         return x
 
-    with pytest.raises(ValueError, match=r"test.push: argument 'buffer': cannot write to Ref.*grad, inside the function"):
+    with pytest.raises(
+        ValueError, match=r"test.push: argument 'buffer': cannot write to Ref.*grad, inside the function"
+    ):
         corejax.grad(loss)(1.0)
     assert end[...] == 0  # an error leaves all references unchanged
     corejax.grad(lambda x: loss(lax.stop_gradient(x)))(1.0)
@@ -238,7 +244,9 @@ def test_a_wrong_rule(mistake: str, isolated: None) -> None:
 def test_a_missing_rule_and_an_override(isolated: None) -> None:
     set_p = RefPrimitive("test.set", ("ref", "x"), writes=("ref",), doc="Replace the value.")
     ref = new_ref(0.0)
-    with pytest.raises(corejax.errors.MissingRuleError, match=r"(?s)has no discharge rule.*@discharge_rules.register\("):
+    with pytest.raises(
+        corejax.errors.MissingRuleError, match=r"(?s)has no discharge rule.*@discharge_rules.register\("
+    ):
         set_p.bind(ref, 1.0)
 
     @discharge_rules.register(set_p.primitive)
@@ -256,7 +264,7 @@ def test_a_missing_rule_and_an_override(isolated: None) -> None:
     "arguments", [{}, {"writes": ("c",)}, {"writes": ("a", "a")}, {"writes": ("a",), "reads": ("a",)}]
 )
 def test_declarations(arguments: Any, isolated: None) -> None:
-    with pytest.raises(ValueError, match="primitive 'test.declared'"):
+    with pytest.raises(ValueError, match=r"primitive 'test\.declared'"):
         RefPrimitive("test.declared", ("a", "b"), **arguments)
     with pytest.raises(ValueError, match="a name twice"):
         RefPrimitive("test.declared", ("a", "a"), writes=("a",))

@@ -245,7 +245,9 @@ class Threaded:
 
     def fori_loop(self, first: int, last: int, body: Any, init: Any) -> Any:
         step = self.threaded(body)
-        return self.call(lambda values: jax.lax.fori_loop(first, last, lambda i, c: step(c[0], i, c[1]), (values, init)))
+        return self.call(
+            lambda values: jax.lax.fori_loop(first, last, lambda i, c: step(c[0], i, c[1]), (values, init))
+        )
 
     def while_loop(self, condition: Any, body: Any, init: Any) -> Any:
         step = self.threaded(body)

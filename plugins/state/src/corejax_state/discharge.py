@@ -18,19 +18,18 @@ from corejax.extend.messages import api_boundary
 from corejax_state.indexing import View, in_dtype_of
 from corejax_state.reference import Ref
 
-__corejax_registers_for_caller__ = True
-
 discharge_rules = RuleRegistry(
     "discharge",
     "discharge rule",
     """\
     @discharge_rules.register({var}.primitive)
     def {name}_discharge(*values, **params):
-        # values: the operands, with its value in place of each reference
+        # values: the operands, and in place of each reference its value
         # new_values: of the references that the primitive writes, in the order of `writes`; out: the result, or None
         return new_values, out""",
     required=False,
 )
+__corejax_registers_for_caller__ = True  # the provenance of a primitive is the line that makes it
 
 
 class RefPrimitive:
@@ -42,8 +41,8 @@ class RefPrimitive:
     Args:
         name: the name, unique among primitives. A dotted name starts with its plugin's namespace.
         operands: the names of the operands, for messages.
-        writes: the operands that are references whose values the primitive replaces.
-        reads: the operands that are references whose values it only reads.
+        writes: the operands that are references to which the primitive writes.
+        reads: the operands that are references from which it only reads.
         multiple_results: whether `bind` returns a list of results rather than one result or None.
         discharge: the discharge rule, as if registered in `discharge_rules` for the attribute `primitive`.
         doc: what it computes; by default the docstring of the discharge rule.
@@ -91,7 +90,7 @@ class RefPrimitive:
 
     @classmethod
     def of(cls, primitive: Primitive) -> RefPrimitive | None:
-        """Return the primitive on references whose attribute `primitive` this is, or None."""
+        """Return the primitive on references that has this attribute `primitive`, or None."""
         owner = getattr(primitive.decomposition, "__self__", None)
         return owner if isinstance(owner, cls) else None
 
@@ -109,12 +108,12 @@ class RefPrimitive:
             params: static and hashable parameters.
 
         Returns:
-            The result, or None if there is none; a list of results with `multiple_results`.
+            The result; None if the rule returns no result; a list of results with `multiple_results`.
 
         Raises:
             MissingRuleError: the primitive has no discharge rule.
-            TypeError: the number of operands is wrong, or an operand is an array in place of a reference, or a reference
-                in place of an array; the discharge rule returns a new value of another type.
+            TypeError: the number of operands is wrong, an operand is an array in place of a reference or the reverse, or
+                the discharge rule returns a new value of another type.
             ValueError: a reference that is written is passed twice, is frozen, or has escaped from its function; or a
                 new value is traced by a transformation inside the function that made the reference.
         """
@@ -184,8 +183,8 @@ class RefPrimitive:
         news, results = out
         if not isinstance(news, list | tuple) or len(news) != len(self.writes):
             raise self._mismatch(
-                f"{_described(news)} as new values: return a tuple with the new value of each reference that the primitive "
-                f"writes, {self.writes}; a reference that stays unchanged has its old value"
+                f"{_described(news)} as new values: return a tuple with the new value of each reference that the "
+                f"primitive writes, {self.writes}; a reference that stays unchanged has its old value"
             )
         if not self.multiple_results:
             results = [] if results is None else [results]

@@ -11,7 +11,6 @@ import numpy as np
 import corejax
 from corejax.extend import dtypes
 from corejax_state.discharge import RefPrimitive
-from corejax_state.reference import Ref
 from corejax_testing import Call, Check, CheckFailure, NotApplicable
 
 _HINT = "the rule has to compute the new values from its operands alone"
@@ -49,11 +48,11 @@ def check_discharge(call: Call, rng: np.random.Generator) -> None:
 
 def _on_references(primitive: RefPrimitive, fun: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
     """Return the values of the references that a function writes after its call, and its results."""
-    references = (*primitive.writes, *primitive.reads)
-    operands = [corejax.new_ref(x) if name in references else x for name, x in zip(primitive.operands, values)]  # type: ignore[attr-defined]  # noqa: B905
-    outs = fun(*operands)
-    written = [x[...] for name, x in zip(primitive.operands, operands, strict=True) if name in primitive.writes]
-    return [*written, *outs]
+    operands = dict(zip(primitive.operands, values, strict=True))
+    for name in (*primitive.writes, *primitive.reads):
+        operands[name] = corejax.new_ref(operands[name])
+    outs = fun(*operands.values())
+    return [*[operands[name][...] for name in primitive.writes], *outs]
 
 
 def _after(primitive: RefPrimitive, values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:

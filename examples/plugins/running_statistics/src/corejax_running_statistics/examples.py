@@ -16,22 +16,24 @@ def _vector(*shape: int) -> ShapedArray:
     return ShapedArray(shape, np.dtype(np.float32))
 
 
-def merged(count: Any, mean: Any, squares: Any, xs: Any) -> tuple[Any, Any, Any]:
+def merged(count: Any, mean: Any, squares: Any, xs: Any) -> list[Any]:
     """Merge the statistics of a batch in NumPy: from the sums of the samples and of their squares."""
     count, mean, squares, xs = (np.asarray(x, np.float64) for x in (count, mean, squares, xs))
     total = count + len(xs)
     sums, sums_of_squares = count * mean + xs.sum(0), squares + count * mean**2 + (xs**2).sum(0)
-    return total, sums / total, sums_of_squares - sums**2 / total
+    return [total, sums / total, sums_of_squares - sums**2 / total]
 
 
-def normalised(count: Any, mean: Any, squares: Any, x: Any, *, epsilon: float) -> Any:
+def normalised(count: Any, mean: Any, squares: Any, x: Any, *, epsilon: float) -> list[Any]:
     """Normalise samples in NumPy."""
-    return (x - mean) / np.sqrt(squares / max(int(count), 1) + epsilon)
+    return [(x - mean) / np.sqrt(squares / max(int(count), 1) + epsilon)]
 
 
 EXAMPLES = {
     "running_statistics.update": [
-        Example([_COUNT, _vector(*shape), _vector(*shape), _vector(size, *shape)], low=_LOW, high=_HIGH, reference=merged)
+        Example(
+            [_COUNT, _vector(*shape), _vector(*shape), _vector(size, *shape)], low=_LOW, high=_HIGH, reference=merged
+        )
         for size, shape in ((4, (3,)), (1, ()), (5, (2, 2)))
     ],
     "running_statistics.normalise": [

@@ -21,7 +21,9 @@ def _check(name: str, count: Any, mean: Any, squares: Any, xs: Any, fits: bool) 
     """Raise TypeError if samples are not of the statistics' shape and dtype."""
     same = mean.dtype == squares.dtype == xs.dtype and mean.shape == squares.shape
     if not (same and fits and count.dtype == "int32" and count.ndim == 0):
-        raise TypeError(f"{name}: samples of shape {mean.shape} and dtype {mean.dtype} expected, got {xs.aval.str_short()}")
+        raise TypeError(
+            f"{name}: samples of shape {mean.shape} and dtype {mean.dtype} expected, got {xs.aval.str_short()}"
+        )
     if not dtypes.is_float(mean.dtype) or mean.dtype.itemsize < 2:
         raise TypeError(f"{name}: floating-point numbers of 16 bits or more expected, got {mean.dtype}")
 
@@ -49,12 +51,8 @@ def _normalise(count: Any, mean: Any, squares: Any, x: Any, *, epsilon: float) -
 
 
 STATISTICS = ("count", "mean", "squares")
-update_p = RefPrimitive(
-    "running_statistics.update", (*STATISTICS, "xs"), writes=STATISTICS, discharge=_update
-)
-normalise_p = RefPrimitive(
-    "running_statistics.normalise", (*STATISTICS, "x"), reads=STATISTICS, discharge=_normalise
-)
+update_p = RefPrimitive("running_statistics.update", (*STATISTICS, "xs"), writes=STATISTICS, discharge=_update)
+normalise_p = RefPrimitive("running_statistics.normalise", (*STATISTICS, "x"), reads=STATISTICS, discharge=_normalise)
 
 
 @tree.register_dataclass

@@ -263,7 +263,7 @@ class Jitted:
             return self._take_and_run(program, traced, leaves, cells)
 
     def _take_and_run(
-        self, program: TracedProgram, traced: Any, leaves: Sequence[Any], cells: Sequence[Cell]
+        self, program: TracedProgram, traced: tuple[Any, Any], leaves: Sequence[Any], cells: Sequence[Cell]
     ) -> tuple[Any, RepeatableCall | None]:
         """Take the values of the cells, and run a call outside of transformations; return what `miss` returns."""
         values = [cell.take() for cell in cells]
