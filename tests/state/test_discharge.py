@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import jit, lax, new_ref
-from corejax.extend import find_primitive, jvp_rules
+from corejax.extend import Example, ShapedArray, find_primitive, jvp_rules
 from corejax.extend.plugins import isolated_plugins
 from corejax.ref import RefPrimitive, discharge_rules
+from corejax_state.verification import DISCHARGE
+from corejax_testing.runner import run_check
 
 
 @pytest.fixture
@@ -294,3 +297,40 @@ def test_threads_that_update_one_reference() -> None:
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal(total[...], np.full(100, calls * (4 + 6)))
+
+
+# -- the kit -----------------------------------------------------------------------------------------------------------
+
+EXAMPLE = Example([ShapedArray((2,), np.float32), ShapedArray((2,), np.float32), ShapedArray((), np.float32)])
+
+
+def _verified(rule: Any) -> Any:
+    primitive = RefPrimitive("test.verified", ("a", "b", "x"), writes=("a", "b"), discharge=rule).primitive
+    return run_check(primitive, DISCHARGE, [EXAMPLE], quick=False, examples_required=True)
+
+
+def test_the_kit_passes_a_right_rule(isolated: None) -> None:
+    assert _verified(lambda a, b, x: ((a * x, b + a), x)).status == "passed"
+    operand = Example([ShapedArray((2,), np.float32)])
+    result = run_check(lax.sin_p, DISCHARGE, [operand], quick=False, examples_required=True)
+    assert result.status == "not applicable" and "takes no references" in result.message
+
+
+@pytest.mark.parametrize("mistake", ["forgets a reference", "shape", "dtype", "no array"])
+def test_the_kit_names_the_mistake(mistake: str, isolated: None) -> None:
+    rule, problem = WRONG[mistake]
+    result = _verified(rule)
+    assert (result.status, result.rule) == ("failed", "discharge")
+    assert re.search(problem, result.message), result.message
+
+
+def test_the_kit_finds_rules_that_depend_on_more_than_their_operands(isolated: None) -> None:
+    calls: list[None] = []
+
+    def rule(a: Any, b: Any, x: Any) -> Any:
+        calls.append(None)
+        return (a + len(calls), b), None
+
+    result = _verified(rule)
+    assert (result.status, result.rule) == ("failed", "discharge")
+    assert "by the rule" in result.message

@@ -112,8 +112,8 @@ class RefPrimitive:
 
         Raises:
             MissingRuleError: the primitive has no discharge rule.
-            TypeError: the number of operands is wrong, an operand is an array in place of a reference or the reverse, or
-                the discharge rule returns a new value of another type.
+            TypeError: the number of operands is wrong, an array is passed for a reference or the reverse, or the
+                discharge rule returns a new value of another type.
             ValueError: a reference that is written is passed twice, is frozen, or has escaped from its function; or a
                 new value is traced by a transformation inside the function that made the reference.
         """

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-import corejax
+from corejax import jit, jvp, new_ref, vmap
 from corejax.extend import dtypes
 from corejax_state.discharge import RefPrimitive
 from corejax_testing import Call, Check, CheckFailure, NotApplicable
@@ -38,9 +38,9 @@ def check_discharge(call: Call, rng: np.random.Generator) -> None:
     second = call(*_after(primitive, call.values, first))
     expected = [*second[:count], *first[count:], *second[count:]]
     _same("applied twice", _on_references(primitive, twice, call.values), expected)
-    _same("applied twice in jit", _on_references(primitive, corejax.jit(twice), call.values), expected)
+    _same("applied twice in jit", _on_references(primitive, jit(twice), call.values), expected)
     batch = [np.stack([x, x]) for x in call.values]
-    _same("in vmap", _on_references(primitive, corejax.vmap(bind), batch), corejax.vmap(call)(*batch))
+    _same("in vmap", _on_references(primitive, vmap(bind), batch), vmap(call)(*batch))
     moving = [dtypes.is_inexact(x.dtype) for x in call.values]
     if any(moving):
         _same("in jvp", _tangents(within, call.values, moving), _tangents(call, call.values, moving))
@@ -50,7 +50,7 @@ def _on_references(primitive: RefPrimitive, fun: Callable[..., Any], values: Seq
     """Return the values of the references that a function writes after its call, and its results."""
     operands = dict(zip(primitive.operands, values, strict=True))
     for name in (*primitive.writes, *primitive.reads):
-        operands[name] = corejax.new_ref(operands[name])
+        operands[name] = new_ref(operands[name])
     outs = fun(*operands.values())
     return [*[operands[name][...] for name in primitive.writes], *outs]
 
@@ -70,7 +70,7 @@ def _tangents(fun: Callable[..., Any], values: Sequence[Any], moving: Sequence[b
         return [x for x in outs if dtypes.is_inexact(x.dtype)]
 
     primals = [x for x, moves in zip(values, moving, strict=True) if moves]
-    return list(corejax.jvp(of_moving, primals, [np.ones_like(x) for x in primals])[1])
+    return list(jvp(of_moving, primals, [np.ones_like(x) for x in primals])[1])
 
 
 def _same(how: str, got: Sequence[Any], wanted: Sequence[Any]) -> None:
