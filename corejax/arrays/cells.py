@@ -9,6 +9,8 @@ writes the result to the cell; one that uses `stage` lets the function read cell
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
 from corejax.base.seams import Slot
@@ -18,6 +20,8 @@ from corejax.core.trace import Trace, current_trace
 
 class Cell(Protocol):
     """A variable whose value is an array of a fixed type; cells are compared by identity."""
+
+    lock: RLock  # a compiled call holds it from `take` to `set`
 
     @property
     def aval(self) -> ShapedArray:
@@ -70,16 +74,12 @@ def with_cells(fun: Callable[..., Sequence[Any]], cells: Sequence[Cell]) -> Call
     """Return the flat function with the cells' values as last arguments and their last values as last results."""
 
     def flat(*leaves: Any) -> Sequence[Any]:
-        first, entered = len(leaves) - len(cells), 0
-        try:
+        first = len(leaves) - len(cells)
+        with ExitStack() as stack:
             for cell, value in zip(cells, leaves[first:], strict=True):
                 cell.enter(value, current_trace())
-                entered += 1
-            outs = fun(*leaves[:first])
-            return [*outs, *[cell.get() for cell in cells]]
-        finally:
-            for cell in cells[:entered]:
-                cell.leave()
+                stack.callback(cell.leave)
+            return [*fun(*leaves[:first]), *[cell.get() for cell in cells]]
 
     return flat if cells else fun
 

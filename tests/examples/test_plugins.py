@@ -54,7 +54,15 @@ def test_manifests_say_what_the_code_does(tmp_path: Path) -> None:
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\nrun: make manifests"
 
 
-PUBLIC = {"corejax", "corejax.extend", "corejax.extend.devices", "corejax.extend.types", "corejax.lax", "corejax.numpy"}
+PUBLIC = {
+    "corejax",
+    "corejax.extend",
+    "corejax.extend.devices",
+    "corejax.extend.types",
+    "corejax.lax",
+    "corejax.numpy",
+    "corejax.ref",
+}
 PUBLIC |= {"corejax_lax_basic", "corejax_testing"}  # `corejax_lax_basic.lax`
 
 

@@ -63,6 +63,25 @@ def test_a_function_of_blocks_writes_its_block(mesh: Any, jit: bool) -> None:
     np.testing.assert_array_equal(total[...], 3 * expected.sum(0))
 
 
+def test_a_primitive_on_references_writes_its_block(mesh: Any) -> None:
+    add_p = corejax.ref.RefPrimitive(
+        "test.add_block",
+        ("part", "total", "x", "added"),
+        writes=("part", "total"),
+        discharge=lambda part, total, x, added: ((part + x, total + added), part[:1]),
+    )
+
+    def body(part: Any, total: Any, x: Any) -> Any:
+        return add_p.bind(part, total, x, lax.psum(x.sum(), "x"))
+
+    ref, total = corejax.new_ref(jnp.arange(4.0)), corejax.new_ref(0.0)
+    f = corejax.shard_map(body, mesh=mesh, in_specs=(P("x"), P(), P("x")), out_specs=P("x"))
+    np.testing.assert_array_equal(corejax.jit(f)(ref, total, jnp.ones(4)), [0, 2])
+    np.testing.assert_array_equal(f(ref, total, jnp.ones(4)), [1, 3])
+    np.testing.assert_array_equal(ref[...], [2, 3, 4, 5])
+    assert total[...] == 8.0
+
+
 def test_what_shard_map_refuses(mesh: Any) -> None:
     ref = corejax.new_ref(jnp.zeros(2))
 

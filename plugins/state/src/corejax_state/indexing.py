@@ -46,15 +46,22 @@ def written(value: Any, index: Any, new: Any, ref: Any) -> Any:
 def _of_dtype(ref: Any, new: Any) -> Any:
     """Return what is written to a reference as an array of its dtype; numbers take the dtype if it can hold them."""
     new = jnp.asarray(new)
-    aval, dtype = get_aval(new), ref.aval.dtype
-    if aval.dtype != dtype and not (aval.weak_type and jnp.result_type(ref.aval, aval) == dtype):
+    converted = in_dtype_of(ref.aval, new)
+    if converted is None:
+        dtype = ref.aval.dtype
         raise ValueError(
-            f"cannot write an array of dtype {aval.dtype.name} to {ref!r}, made at {ref._line}, which holds "
+            f"cannot write an array of dtype {get_aval(new).dtype.name} to {ref!r}, made at {ref._line}, which holds "
             f"{dtype.name}: write value.astype({dtype.name!r})"
         )
-    if aval.dtype != dtype or aval.weak_type:
-        new = lax.convert_element_type(new, dtype)
-    return new
+    return converted
+
+
+def in_dtype_of(target: Any, new: Any) -> Any:
+    """Return an array with the dtype of a type, converted if it is a number that the dtype can hold; else None."""
+    aval, dtype = get_aval(new), target.dtype
+    if aval.dtype != dtype and not (aval.weak_type and jnp.result_type(target, aval) == dtype):
+        return None
+    return lax.convert_element_type(new, dtype) if aval.dtype != dtype or aval.weak_type else new
 
 
 def add_to(ref: Any, index: Any, value: Any) -> None:

@@ -28,3 +28,15 @@ def corejax_export_namespaces() -> Mapping[str, str]:
         "experimental.random": "corejax_state.stateful_random",
         "ref": "corejax_state.ref",
     }
+
+
+@hookimpl
+def corejax_declare_rule_kinds() -> Mapping[str, str]:
+    """Declare the rule kind `discharge`: what primitives on references do with the values."""
+    return {"discharge": "corejax_state.discharge:discharge_rules"}
+
+
+@hookimpl
+def corejax_provide_checks() -> Mapping[str, str]:
+    """Provide a check for `corejax verify`: a primitive on references agrees with its primitive of arrays."""
+    return {"discharge": "corejax_state.verification:DISCHARGE"}

@@ -10,13 +10,16 @@ from corejax.extend import tree
 from corejax.extend.messages import api_boundary, user_line
 from corejax_lax_basic import lax
 from corejax_state import arguments as arguments  # declares references in arguments
+from corejax_state.discharge import RefPrimitive, discharge_rules
 from corejax_state.indexing import add_to
 from corejax_state.reference import AbstractRef, Ref
 
 __all__ = [
     "AbstractRef",
     "Ref",
+    "RefPrimitive",
     "addupdate",
+    "discharge_rules",
     "empty_ref",
     "free_ref",
     "freeze",

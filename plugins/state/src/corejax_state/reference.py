@@ -10,7 +10,7 @@ them, and the compiler updates the memory in place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import get_ident
+from threading import RLock, get_ident
 from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
@@ -103,7 +103,7 @@ class Ref:
 
     """
 
-    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_line", "_places")
+    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_line", "_places", "lock")
 
     def __init__(self, value: Any, kind: str | None = None) -> None:
         value = as_array(value)
@@ -114,12 +114,14 @@ class Ref:
         self._line = user_line()
         self._ended: str | None = None
         self._places = [_Place(value, current_trace())]
+        self.lock = RLock()
 
     @classmethod
     def stand_in(cls, aval: ShapedArray) -> Ref:
         """Return a reference without a value, for a function that is traced on references of this type."""
         ref = object.__new__(cls)
         ref._aval, ref._kind, ref._ended, ref._line, ref._places = aval, None, None, "a call of jit", []
+        ref.lock = RLock()
         return ref
 
     @property
@@ -222,6 +224,10 @@ class Ref:
                 "function with custom rules has no rule for it. Pass the value as an argument, ref[...]"
             )
         return value
+
+    def check_storable(self, value: Any) -> None:
+        """Raise ValueError if a value is traced by a transformation inside the function that made the reference."""
+        _check_level(self, self._place(), self._stored(value))
 
     def take(self) -> Any:
         """Return the value as an array with no other owner."""

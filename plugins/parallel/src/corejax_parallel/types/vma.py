@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import Primitive, ShapedArray, get_aval
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, get_aval
 from corejax.extend.transforms import DecidedBy, axes_in_scope
 
 Names = frozenset[Any]
@@ -71,8 +71,12 @@ def vma_of_results(primitive: Primitive, avals: Sequence[ShapedArray], params: M
     """Return the axes along which results may differ because operands may.
 
     The rules of collectives determine the `vma` of their results themselves, because a collective may return the same
-    value everywhere. The types of a program determine it for the axes that they mention.
+    value everywhere, and so do the operations of a decomposition from which types are inferred. The types of a program
+    determine it for the axes that they mention.
     """
+    rule = abstract_eval_rules.rule_of(primitive)
+    if rule is not None and rule.derived:
+        return frozenset()
     vma: Names = frozenset().union(*(aval.vma for aval in avals))
     if "higher_order" not in primitive.tags:
         return vma if "collective" not in primitive.tags else frozenset()

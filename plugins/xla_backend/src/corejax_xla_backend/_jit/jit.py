@@ -56,7 +56,7 @@ from corejax_xla_backend._jit.persisted import PersistedPrograms
 from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
 from corejax_xla_backend._jit.tiers import reason_to_wait, run_first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
-from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, keyed_cells, live
+from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, in_turn, keyed_cells, live
 from corejax_xla_backend._log import is_observed
 from corejax_xla_backend._programs import compiled, run
 from corejax_xla_backend._several_devices import place_at, place_call, place_program
@@ -257,8 +257,17 @@ class Jitted:
         if checked:
             self._unblock_new_calls()  # a callback may call this function
         binds = in_context() or checked or any(isinstance(x, Tracer) for x in (*program.consts, *leaves))
-        values = [cell.get() if binds else cell.take() for cell in cells]
-        if binds or any(isinstance(x, Tracer) for x in values):
+        if binds:
+            return self._bind(program, [*leaves, *[cell.get() for cell in cells]], cells), None
+        with in_turn(cells):
+            return self._take_and_run(program, traced, leaves, cells)
+
+    def _take_and_run(
+        self, program: TracedProgram, traced: tuple[Any, Any], leaves: Sequence[Any], cells: Sequence[Cell]
+    ) -> tuple[Any, RepeatableCall | None]:
+        """Take the values of the cells, and run a call outside of transformations; return what `miss` returns."""
+        values = [cell.take() for cell in cells]
+        if any(isinstance(x, Tracer) for x in values):
             return self._bind(program, [*leaves, *values], cells), None
         consts = [as_array(c) for c in program.consts]
         arrays = [*consts, *map(as_array, leaves), *values]

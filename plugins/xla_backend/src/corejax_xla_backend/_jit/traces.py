@@ -24,6 +24,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from corejax.extend.messages import clears_cache, drop_oldest
 from corejax.extend.programs import same_jaxpr
 from corejax.extend.transforms import Cell, cell_arguments, in_context, trace_stack, write_cells
 from corejax.extend.types import Packed, ShapeDtypeStruct, ValueType
+from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._parts import flat_avals
@@ -124,6 +126,19 @@ def keyed_cells(args: Any) -> tuple[Any, list[Cell], list[Cell]]:
     if cell_arguments.value is None or current_trace() is not bottom_trace():
         return args, [], []
     return cell_arguments.value.keyed(args)
+
+
+@contextmanager
+def in_turn(cells: Sequence[Cell]) -> Iterator[None]:
+    """Let only one call at a time take the values of cells and set them: the program reuses the memory of the values.
+
+    A callback does not wait, because the program that waits for the callback may use the cells.
+    """
+    with ExitStack() as stack:
+        for cell in sorted(cells, key=id):  # all threads wait in the same order
+            if not callbacks.running:
+                stack.enter_context(cell.lock)
+        yield
 
 
 MAX_TRACES = 4096  # traces of one jitted function

@@ -1,0 +1,1 @@
+"""Running means and variances, by primitives on references; see `corejax.running_statistics`."""
