@@ -23,9 +23,9 @@ plugins.wire(_os.path.dirname(__file__), _names)
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from importlib_metadata import version
+        from corejax.plugins._discovery import version_of
 
-        return version("corejax")
+        return version_of("corejax")
     if (value := _sys.modules.get(f"corejax.{name}")) is not None:
         pass  # an interrupted import of corejax has imported the module
     elif name in _names:

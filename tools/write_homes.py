@@ -9,7 +9,7 @@ from corejax_testing.manifests.describing import describe
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "corejax" / "messages" / "homes.txt"
-KINDS = ("names", "primitives", "commands", "array_methods", "operations", "backends")
+KINDS = ("names", "primitives", "commands", "array_methods", "operations", "backends", "rule_kinds")
 
 
 def provided() -> dict[str, dict[str, list[str]]]:
@@ -19,8 +19,9 @@ def provided() -> dict[str, dict[str, list[str]]]:
     for record in plugins.plugins():
         if record.distribution is not None and list((ROOT / "plugins").glob(f"*/src/{record.package}")):
             data = describe(record)
-            names = {**data["names"], **data["namespaces"]}
-            found[record.distribution] = {kind: sorted(names if kind == "names" else data[kind]) for kind in KINDS}
+            data["names"] |= data["namespaces"]
+            data["rule_kinds"] = {k for k, _ in data["derivations"]} | {k for r in data["rules"].values() for k in r}
+            found[record.distribution] = {kind: sorted(data[kind]) for kind in KINDS}
     return dict(sorted(found.items()))
 
 

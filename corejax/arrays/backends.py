@@ -18,7 +18,7 @@ from corejax.base.provenance import Provenance
 from corejax.base.restoring import Changed, Restoring
 from corejax.base.tables import Table
 from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
-from corejax.messages.homes import install_advice
+from corejax.messages.homes import homes, install_advice
 from corejax.settings.config import config
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ class Backends:
 
     def names(self) -> list[str]:
         """Return the names of all backends, the default first unless a setting names another; imports no backend."""
-        plugin_access().load()
+        plugin_access().load(homes("backends").values())
         return list(self.provided)
 
     def load(self, name: str) -> Backend:
@@ -398,7 +398,7 @@ class Backends:
         return target
 
     def _find(self, name: str | None) -> Target:
-        plugin_access().load()
+        plugin_access().load(homes("backends").values())
         wanted = name or config.backend or next(iter(self.provided), "")
         if wanted in self.provided:
             return Target(self.load(wanted), None)

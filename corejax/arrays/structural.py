@@ -19,7 +19,7 @@ from corejax.base.tables import Table
 from corejax.core.avals import FlatFun, Operands, ShapedArray, get_aval
 from corejax.core.trace import Tracer
 from corejax.errors import PluginMissingError
-from corejax.messages.homes import install_advice
+from corejax.messages.homes import homes, install_advice
 
 Operation = Callable[..., Value]
 
@@ -107,7 +107,7 @@ class OperationTable:
     def __getattr__(self, name: str) -> Operation:
         if name.startswith("_") or name not in _ON_CONCRETE:
             raise AttributeError(name)
-        plugin_access().load()
+        plugin_access().load(homes("operations").values())
         if name in self.table:
             return self.table[name]
         if name == "loop":  # works on tracers as well if a plugin supplies `index_axis` and `stack`

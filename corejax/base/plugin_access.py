@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from corejax.base.seams import Slot
@@ -12,8 +12,8 @@ from corejax.base.texts import no_such_name
 class PluginAccess(Protocol):
     """Loads plugins when a rule or name is missing, and describes plugins that are not installed or failed."""
 
-    def load(self) -> None:
-        """Load all plugins."""
+    def load(self, only: Collection[str | None] | None = None) -> None:
+        """Load all plugins, or those of the distributions that suffice, as `homes` lists them."""
 
     def load_primitives(self) -> bool:
         """Import the primitives that plugins have not registered yet; return True if something was loaded."""

@@ -21,6 +21,7 @@ from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateReg
 from corejax.messages import source_info
 from corejax.messages.homes import homes
 from corejax.plugins import manager
+from corejax.plugins._discovery import version_of
 
 _CONTRIBUTED = "corejax.cli.contributed"
 INTERRUPTED = 130  # the convention of shells: 128 plus the number of the signal
@@ -64,15 +65,15 @@ def _suggest_command(name: str, commands: Sequence[str]) -> str:
 class CommandLine(click.Group):
     """The built-in commands, then those of plugins."""
 
-    def _plugin_commands(self, context: click.Context, *, load: bool = False) -> Mapping[str, click.Command]:
-        """Return plugins' commands; unless `load`, only their names and help if manifests list all of them."""
+    def _plugin_commands(self, context: click.Context, wanted: str = "") -> Mapping[str, click.Command]:
+        """Return plugins' commands; load the one that is wanted, or all if manifests do not list their names."""
         manifests = manager().usable_manifests()
-        if not load and manifests is not None and _CONTRIBUTED not in context.meta:
+        if not wanted and manifests is not None and _CONTRIBUTED not in context.meta:
             helps = {name: text for m in manifests.values() for name, text in m.commands.items()}
             return {name: click.Command(name, help=text) for name, text in helps.items()}
         if _CONTRIBUTED not in context.meta:
             group = ContributedCommands(self.commands)
-            manager().add_cli_commands(group)
+            manager().add_cli_commands(group, wanted)
             context.meta[_CONTRIBUTED] = group.commands
         return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]  # set just before
 
@@ -88,7 +89,7 @@ class CommandLine(click.Group):
         """
         command = self.commands.get(cmd_name)
         if command is None and cmd_name in self._plugin_commands(ctx):
-            command = self._plugin_commands(ctx, load=True).get(cmd_name)
+            command = self._plugin_commands(ctx, cmd_name).get(cmd_name)
         if command is not None or ctx.resilient_parsing:
             return command
         home = homes("commands").get(cmd_name)
@@ -127,10 +128,7 @@ class CommandLine(click.Group):
             raise click.ClickException(shown(error_text(error))) from error
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
-        """Run the command line. Its frames, and those of the script that calls it, do not count as user code.
-
-        If the output cannot be written, print a message and exit with code 1.
-        """
+        """Run the command line, whose frames do not count as user code; exit with 1 if output cannot be written."""
         source_info.register_internal(os.path.dirname(click.__file__))
         if args is None:
             source_info.register_caller()
@@ -152,7 +150,7 @@ class CommandLine(click.Group):
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="corejax", prog_name="corejax", message="%(prog)s %(version)s")
+@click.version_option(version_of("corejax"), prog_name="corejax", message="%(prog)s %(version)s")
 def main() -> None:
     """Inspect corejax: its primitives, their rules, and the plugins that contribute them.
 

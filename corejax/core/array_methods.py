@@ -20,6 +20,7 @@ from corejax.base.texts import error_text
 from corejax.core.avals import ShapedArray
 from corejax.core.contributed import Contributed
 from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
+from corejax.messages.homes import homes
 
 T = TypeVar("T")
 
@@ -183,7 +184,7 @@ def missing(x: object, name: str) -> Any:
         AttributeError: no plugin provides it.
     """
     if not name.startswith("_") and name not in methods:
-        plugin_access().load()
+        plugin_access().load(homes("array_methods").values())
         if name in methods:
             return getattr(x, name)
     advice = plugin_access().whose_method(name)
@@ -208,7 +209,7 @@ def set_plugins_loaded(loaded: bool) -> None:
 
 def _stub(name: str) -> Callable[..., Any]:
     def operator(self: object, *args: object) -> Any:
-        plugin_access().load()
+        plugin_access().load(homes("array_methods").values())
         if name not in methods:
             advice = plugin_access().whose_method(name)
             raise PluginMissingError(f"no plugin provides the operator {name} of arrays{advice}")

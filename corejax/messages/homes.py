@@ -22,7 +22,7 @@ def homes(kind: str) -> dict[str, str]:
 
     Args:
         kind: kind of the names: "names" (of the facade and its namespaces), "primitives", "commands", "array_methods",
-            "operations" or "backends".
+            "operations", "backends" or "rule_kinds" (with derivations, or rules for others' primitives).
     """
     return {name: home for home, each, *names in _PROVIDED if each == kind for name in names}
 

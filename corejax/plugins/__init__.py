@@ -65,10 +65,11 @@ def set_manager(new: PluginManager | None) -> PluginManager | None:
     return earlier
 
 
-def plugin_records() -> list[PluginRecord]:
-    """Return the records of all installed plugins: name, distribution, version, status, fault."""
-    manager().load()
-    return list(manager().records.values())
+def plugin_records(*, load: bool = True) -> list[PluginRecord]:
+    """Return the records of all installed plugins: name, distribution, version; with `load` also status and fault."""
+    if load:
+        manager().load()
+    return list(manager().discover().values())
 
 
 plugins = plugin_records  # the name for users: `corejax.plugins.plugins()`

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from glob import glob
 from importlib.machinery import PathFinder
 from itertools import takewhile
 from types import SimpleNamespace
@@ -30,30 +29,34 @@ def _read_text(directory: str, name: str) -> str | None:
 def distributions() -> Iterable[Any]:
     """Return the installed distributions, objects with a method `read_text` as in importlib_metadata.
 
-    importlib_metadata also finds those in archives and those that import hooks know, but importing it takes longer than
-    reading all directories, so it is used only if there is an archive or such a hook.
+    Importing importlib_metadata takes longer than reading all directories; only archives and import hooks need it.
     """
     hooks = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions") and finder is not PathFinder]
     if hooks or any(map(os.path.isfile, sys.path)):
         from importlib_metadata import distributions
 
         return distributions()
-    paths = (os.path.join(place, name) for place in sys.path for name in glob("*-info", root_dir=place or "."))
+    paths = (os.path.join(place, name) for place in sys.path for name in _names_in(place) if name.endswith("-info"))
     return (SimpleNamespace(_path=path, read_text=partial(_read_text, path)) for path in paths)
+
+
+def _names_in(directory: str) -> list[str]:
+    with suppress(OSError):
+        return os.listdir(directory or ".")
+    return []
 
 
 def installed_entry_points() -> list[PluginRecord]:
     """Return a record for each entry point of the group `corejax.plugins`.
 
     If two distributions have one name, the first on the path counts. If the entry points of a distribution cannot be
-    read, its record has failed. If two plugins export the same name, the later one is refused, so the order must not
-    depend on how a file system lists directories. The distributions that `corejax.messages.homes` lists come first,
-    then the others by name and distribution; failed records come last.
+    read, its record has failed. The order decides which of two equal exports is refused, so it does not depend on the
+    file system: first-party distributions, then the others by name and distribution, then failed records.
     """
     records: list[PluginRecord] = []
     seen: set[str] = set()
     for dist in distributions():
-        name = os.path.basename(str(getattr(dist, "_path", ""))).partition("-")[0] or repr(dist)
+        name = _name_of(dist)
         if (key := canonical(name)) in seen:
             continue
         seen.add(key)
@@ -63,6 +66,17 @@ def installed_entry_points() -> list[PluginRecord]:
             name = name_and_version(dist)[0] or name
             records.append(PluginRecord(name, "", name, status="failed", fault=error))
     return sorted(records, key=lambda r: (r.status == "failed", not r.at_home, r.name, r.key))
+
+
+def version_of(distribution: str) -> str | None:
+    """Return the version of an installed distribution, or None if it is not installed."""
+    found = (dist for dist in distributions() if canonical(_name_of(dist)) == canonical(distribution))
+    return next((name_and_version(dist)[1] for dist in found), None)
+
+
+def _name_of(dist: Any) -> str:
+    """Return the name of a distribution as its directory has it, which is quicker to read than the metadata."""
+    return os.path.basename(str(getattr(dist, "_path", ""))).partition("-")[0] or repr(dist)
 
 
 def _plugins_of(dist: Any) -> list[PluginRecord]:

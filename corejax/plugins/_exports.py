@@ -76,21 +76,19 @@ class Exports:
             backends.provide(name, target, record, by=by)
 
     def _take_names(self, record: PluginRecord, hook: str, table: Table[str, Any], colons: int) -> None:
-        exports = _targets(record, hook, colons)
-        for name, target in exports.items():
+        exports, by, closed = _targets(record, hook, colons), Provenance(record.module), self.reserved - _COMPLETED
+        for name, target in () if record.at_home else exports.items():  # first-party plugins have tests for that
             if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
                 raise PluginError(f"{hook}: {name!r} cannot be written in code; an exported name must be {_WORD}")
             if not all(map(_is_word, re.split("[.:]", target))):
                 raise PluginError(f"{hook}: the target {target!r} of {name!r} is not the name of a module or object")
         record.offers |= exports
         for name, target in exports.items():
-            earlier = self.target(name)
-            is_reserved = name in self.reserved or name.partition(".")[0] in self.reserved - _COMPLETED
-            if earlier is not None or is_reserved:
+            if (earlier := self.target(name)) or name in self.reserved or name.partition(".")[0] in closed:
                 owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
                 message = f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
                 raise DuplicateRegistrationError(message)
-            table.register(name, (target, record), provenance=Provenance(record.module))
+            table.register(name, (target, record), provenance=by)
 
     def _check_rule_kind(self, record: PluginRecord, kind: str) -> None:
         _check_plain_name("a rule kind", "interval", kind)

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 class _Loader:
     """Load a module under a facade name. An alias keeps its own `__name__` and `__spec__`.
 
-    A module without `__dir__` gets one that lists its `__all__`, or its public names that are not modules, and the
-    names that plugins export inside it. A module without `__getattr__` gets one that returns these exports; the error
-    for another name suggests a close one.
+    A module without `__dir__` or `__getattr__` gets one: its `__all__`, or its public names that are not modules, and
+    the names that plugins export inside it.
     """
 
     def __init__(self, manager: Callable[[], PluginManager], name: str, make: Callable[[], ModuleType]) -> None:
@@ -131,11 +130,10 @@ class NamespaceFinder:
 
 @contextmanager
 def _without_import_lock() -> Iterator[None]:
-    """Release the global import lock for a `with` block. Python holds this lock while it calls a finder.
+    """Release the global import lock, which Python holds while it calls a finder, for a `with` block.
 
-    The block loads plugins, which import modules. If it held the lock, it could wait for a module that another thread
-    is importing, while that thread waits for the lock. Python detects deadlocks between waits for modules, but not
-    those that involve the global lock.
+    The block imports plugins. It could wait for a module that another thread is importing while that thread waits for
+    the lock, and Python detects deadlocks between waits for modules only.
     """
     try:
         _imp.release_lock()

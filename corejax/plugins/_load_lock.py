@@ -4,11 +4,9 @@ A thread that imports `corejax.x` for the first time holds Python's lock of that
 global import lock) and waits for this lock, to load the plugins. The thread that owns this lock loads a plugin, which
 imports modules. If the owner waits for a module that the waiting thread is importing, the two would deadlock. In that
 case the waiting thread borrows the lock. This is safe: the owner sleeps until that import has ended, and the borrowing
-thread returns the lock before its import ends.
-A thread may also borrow the lock if the owner waits for it to end, or for anything else that threads do: a plugin may,
-while it is imported, start threads that use other plugins.
-
-An interrupt may end the owner's block without releasing the lock, so waiting threads check that the block still runs.
+thread returns the lock before its import ends. A thread may also borrow the lock if the owner waits for anything else
+that threads do: a plugin may, while it is imported, start threads that use other plugins. An interrupt may end the
+owner's block without releasing the lock, so waiting threads check that the block still runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run the code of plugins, one plugin at a time, and undo the registrations of a plugin that raises.
 
-Each call of a plugin's code has its own `Owner` (`corejax.base.tables`). Every entry that the call writes into a table
-is marked with that owner, so undoing a call drops the entries of one owner.
+Every entry that a call of a plugin's code writes into a table is marked with the call's own `Owner`; undoing the call
+drops these entries.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Loader:
         """Run a plugin's code with the lock held, and return True if it succeeded.
 
         If it fails, its registrations are undone and the fault is recorded. The whole plugin then fails, unless `late`
-        names what was loaded late ("vmap rules"): its earlier contributions then stay.
+        names what was loaded late ("vmap rules").
 
         Raises:
             PluginError: the code failed, and `config.strict_plugins` is set.
@@ -155,10 +155,7 @@ def withdraw(record: PluginRecord) -> None:
 
 
 def _declare_internal(record: PluginRecord) -> None:
-    """Declare the plugin's package as library code, so that messages do not take its frames for the user's line.
-
-    Tracebacks leave out frames of first-party plugins only, since the user may be the author of another plugin.
-    """
+    """Declare the plugin's package as library code; tracebacks leave out frames of first-party plugins only."""
     package = sys.modules.get(record.package) if record.dist is not None else None
     for directory in getattr(package, "__path__", ()):
         source_info.register_internal(os.fspath(directory))

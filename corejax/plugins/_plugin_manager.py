@@ -80,9 +80,10 @@ class PluginManager:
         return self._loaded
 
     def load(self, only: Collection[str | None] | None = None) -> None:
-        """Load the entry point of every selected plugin, or those of the distributions `only`: its hooks.
+        """Load the entry point of every selected plugin: its hooks.
 
-        If a plugin needs an export of another one while it is loaded, the other one is loaded first.
+        If a plugin needs an export of another one while it is loaded, the other one is loaded first. The distributions
+        `only`, which `homes` lists, suffice unless a third-party plugin is selected, which may contribute anything.
 
         Raises:
             PluginError: a plugin fails, and `config.strict_plugins` is set.
@@ -90,6 +91,8 @@ class PluginManager:
         if self._loaded:
             return
         with self._loader.lock:
+            if config.strict_plugins or any(not r.at_home for r in self.discover().values() if r.status != "off"):
+                only = None
             for record in list(self.discover().values()):
                 if record.status == "found" and (only is None or record.key in only):
                     self._load(record)
@@ -239,13 +242,11 @@ class PluginManager:
         Plugins with array methods are loaded with it, so that a missing attribute of an array needs no other plugin.
         """
         home = homes("names").get(name)
-        on = [record for record in self.discover().values() if record.status != "off"]
-        known = any(record.comes_from(home) for record in on)
-        if known and all(record.at_home for record in on) and not config.strict_plugins:
+        if known := any(record.comes_from(home) for record in self.discover().values() if record.status != "off"):
             self.load({home, *homes("array_methods").values()})
-        if self._loader.exports.target(name) is not None:
-            return
-        if known or name.partition(".")[0] in {each.partition(".")[0] for each in self.offered()}:
+        if self._loader.exports.target(name) is None and (
+            known or name.partition(".")[0] in {each.partition(".")[0] for each in self.offered()}
+        ):
             self.load()
 
     def has_inside(self, name: str) -> bool:
@@ -311,15 +312,18 @@ class PluginManager:
 
         Args:
             kind: name of the registry.
-            primitive: the primitive without a rule, or None to load the rules of all. Plugins with a hook that takes
-                this argument are asked only for their own primitives, and may register the rules of one.
+            primitive: the primitive without a rule, or None to load the rules of all. Only its plugin, and the one that
+                `homes` lists for the kind, are loaded for it. Plugins with a hook that takes this argument are asked
+                only for their own primitives, and may register the rules of one.
         """
         wanted = kind if primitive is None else (kind, primitive.name)
         if kind in self._done or wanted in self._done:
             return False
         done = not self._loaded
+        owner = None if primitive is None else self.discover().get(primitive.provenance.plugin or "")
+        needed = None if primitive is None else {homes("rule_kinds").get(kind), owner.key if owner else None}
         with self._loader.lock:
-            for record in self._loaded_records():
+            for record in self._loaded_records(needed):
                 key: tuple[str, ...] = ("rules", kind)
                 only = None
                 register = record.hook.corejax_register_rules
@@ -330,7 +334,7 @@ class PluginManager:
                     key, only = (*key, primitive.name), primitive
                 action = partial(register, kind=kind, primitive=only)
                 done |= self._loader.run_once(record, key, action, f"{kind} rules")
-            if self._loaded:
+            if all(record.status != "loading" for record in self.records.values()):
                 self._done.add(wanted)
         return done
 
@@ -352,13 +356,14 @@ class PluginManager:
             raise PluginError(message) from fault
         return imported[0]
 
-    def add_cli_commands(self, group: object) -> None:
-        """Let every plugin add its commands to a click group."""
+    def add_cli_commands(self, group: object, name: str = "") -> None:
+        """Let every plugin, or the one with the command `name` if `homes` lists it, add commands to a click group."""
+        home = homes("commands").get(name)
         with self._loader.lock:
-            for record in self._loaded_records():
+            for record in self._loaded_records(home and {home}):
                 self._loader.add_commands(record, group)
 
-    def _loaded_records(self) -> Iterator[PluginRecord]:
-        """Yield the loaded plugins. The status is checked late: a plugin may fail while the code of another runs."""
-        self.load()
+    def _loaded_records(self, only: Collection[str | None] | None = None) -> Iterator[PluginRecord]:
+        """Load, and yield the loaded plugins; a plugin may fail while the code of another runs, so check it late."""
+        self.load(only)
         return (record for record in list(self.records.values()) if record.status == "loaded")

@@ -126,10 +126,7 @@ def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
 
 
 def headers(dist: Any, names: str) -> list[tuple[str, str]]:
-    """Return name and value of headers in a distribution's metadata, none if they cannot be read.
-
-    Parsing all metadata as a message would take longer than finding every plugin.
-    """
+    """Return name and value of headers in a distribution's metadata, none if they cannot be read."""
     try:
         text = dist.read_text("METADATA") or dist.read_text("PKG-INFO") or ""  # PKG-INFO in a checkout
     except Exception:

@@ -1,17 +1,13 @@
-"""Versions of corejax and its plugins that a plugin's distribution requires and that are not installed.
-
-Installers check requirements, unless an option disables it. When a plugin failed, they are checked here, since they
-may be the reason.
-"""
+"""Versions of corejax and its plugins that a failed plugin's distribution requires and that are not installed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from importlib_metadata import PackageNotFoundError, version
 from packaging.requirements import Requirement
 
+from corejax.plugins._discovery import version_of
 from corejax.plugins._records import headers
 
 
@@ -29,10 +25,8 @@ def _check_requirement(requirement: Requirement) -> Iterator[str]:
     applies = requirement.marker is None or requirement.marker.evaluate()
     if not applies or not name.lower().startswith("corejax"):
         return
-    try:
-        installed = version(name)
-    except PackageNotFoundError:
+    installed = version_of(name)
+    if installed is None:
         yield f"it requires {wanted}, which is not installed (pip install '{wanted}')"
-        return
-    if not requirement.specifier.contains(installed, prereleases=True):
+    elif not requirement.specifier.contains(installed, prereleases=True):
         yield f"it requires {wanted}, and {name} {installed} is installed (pip install '{wanted}')"

@@ -1,8 +1,7 @@
 """Manifests: the list of a plugin's contributions, as JSON in its package, which is read without importing the plugin.
 
-A manifest describes code that is not inspected, so it is used only if it surely belongs to that code: the distribution,
-its version and the plugin API must be the same, and in an editable install the sources as well. Otherwise the plugin is
-loaded, as if it had no manifest. The command `corejax write-manifest` of the author's kit writes manifests.
+It is used only if it surely belongs to the code: the distribution, its version and the plugin API must be the same, and
+in an editable install the sources as well. `corejax write-manifest` of the author's kit writes manifests.
 """
 
 from __future__ import annotations

@@ -18,11 +18,26 @@ assert {"lax_basic", "numpy_api", "xla_backend"} <= loaded(), loaded()
 assert not {"control_flow", "explain", "jet", "random", "scipy_api", "testing"} & loaded(), loaded()
 assert not manager().loaded
 
+value = corejax.jit(corejax.value_and_grad(lambda x: jnp.tanh(x).sum()))(jnp.zeros(3))
+assert (float(value[0]), value[1].tolist()) == (0.0, [1.0] * 3)
+assert corejax.vmap(jnp.sin)(jnp.zeros(3)).shape == (3,)
+assert not {"explain", "jet", "random", "scipy_api", "testing"} & loaded(), loaded()
+
 corejax.lax.scan
 assert "control_flow" in loaded() and "scipy_api" not in loaded(), loaded()
 
 assert corejax.config.debug_key_reuse is False, "a setting of a plugin that was not loaded"
 assert len(loaded()) == len(manager().records), corejax.plugins.errors()
+"""
+
+COMMAND = """
+import sys
+from corejax.cli import main
+from corejax.plugins import manager
+
+main(["cache", "--json"], standalone_mode=False)
+assert {r.name for r in manager().records.values() if r.status == "loaded"} == {"xla_backend"}, manager().records
+assert not {"jaxlib", "importlib_metadata", "importlib.metadata"} & set(sys.modules)
 """
 
 MISSING = """
@@ -50,6 +65,10 @@ def run(program: str, **variables: str) -> str:
 
 def test_a_name_loads_only_what_it_needs() -> None:
     run(PROGRAM)
+
+
+def test_a_command_loads_only_its_plugin() -> None:
+    run(COMMAND)
 
 
 def test_names_that_are_missing_are_explained_as_before() -> None:

@@ -257,7 +257,7 @@ def test_damaged_and_foreign_entries_are_written_again(write: Callable[..., Modu
     entry.write_bytes(whole[:-10])
     assert is_traced(write().step, X)
     assert not is_traced(write().step, X)
-    from corejax_xla_backend._xla.disk_cache import current_files
+    from corejax_xla_backend._xla.program_files import current_files
 
     files = current_files()
     assert files is not None

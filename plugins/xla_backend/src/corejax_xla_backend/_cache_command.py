@@ -30,7 +30,7 @@ def cache(clear: bool, as_json: bool) -> None:
       0  success
       1  the directory cannot be read
     """
-    from corejax_xla_backend._xla.disk_cache import current_files
+    from corejax_xla_backend._xla.program_files import current_files
 
     files = current_files()
     try:

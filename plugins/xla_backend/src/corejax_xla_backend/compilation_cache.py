@@ -37,7 +37,7 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
 
 def is_initialized() -> bool:
     """Return whether compiled programs are stored on disk."""
-    from corejax_xla_backend._xla.disk_cache import current_files
+    from corejax_xla_backend._xla.program_files import current_files
 
     return current_files() is not None
 
@@ -56,7 +56,7 @@ def remove_entries() -> None:
     Raises:
         OSError: the directory cannot be read.
     """
-    from corejax_xla_backend._xla.disk_cache import current_files
+    from corejax_xla_backend._xla.program_files import current_files
 
     files = current_files()
     if files is not None:
@@ -69,7 +69,8 @@ def stats() -> CacheStats:
     Raises:
         OSError: the directory cannot be read.
     """
-    from corejax_xla_backend._xla.disk_cache import Counts, current_files
+    from corejax_xla_backend._xla.disk_cache import Counts
+    from corejax_xla_backend._xla.program_files import current_files
 
     files = current_files()
     entries = [] if files is None else files.entries()

@@ -31,7 +31,6 @@ from corejax.extend import (
 )
 from corejax.extend.transforms import batch_flat, mapped_aval, unmapped_aval
 from corejax.extend.types import ValueType
-from corejax_lax_basic.reductions.reduce import reduce_sum
 from corejax_lax_basic.values.pack import pack_p, unpack_p
 
 __all__ = ["batched_p"]
@@ -162,6 +161,8 @@ def _transpose(
 
 def _summed(x: Any) -> Any:
     """Return the sum over the axis in front, of each part of a value."""
+    from corejax_lax_basic.reductions.reduce import reduce_sum  # a first operation needs no reductions
+
     aval = get_aval(x)
     if not isinstance(aval, ValueType):
         return reduce_sum(x, (0,))

@@ -20,7 +20,7 @@ from corejax.extend.plugins import plugin_records
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._xla.digests import sha256
-from corejax_xla_backend._xla.program_files import ProgramFiles
+from corejax_xla_backend._xla.program_files import ProgramFiles, current_files
 from corejax_xla_backend._xla.recent import recent
 
 ORIGIN = "read from the cache on disk"
@@ -93,26 +93,10 @@ def _from_disk(text: str, out_avals: Sequence[Any], device: Any, options: dict[s
     return Compiled(executable, "")
 
 
-def current_files() -> ProgramFiles | None:
-    """Return the directory of the cache, or None if the settings switch the cache off."""
-    directory, max_size = config.compilation_cache_dir, config.compilation_cache_max_size
-    if not directory or not config.compilation_cache or not max_size:
-        return None
-    return ProgramFiles(_user_directory() if directory == "auto" else directory, max_size)
-
-
 def private_files() -> ProgramFiles | None:
     """Return the directory of the cache; None if the cache is off, or if others can write to the directory."""
     files = current_files()
     return files if files is not None and _is_private(files) else None
-
-
-@cache
-def _user_directory() -> str:
-    """Return the directory `corejax/programs` in the platform's directory for a user's caches."""
-    import platformdirs
-
-    return str(platformdirs.user_cache_path("corejax", appauthor=False) / "programs")
 
 
 def _is_private(files: ProgramFiles) -> bool:
@@ -145,7 +129,7 @@ def entry_name(text: str, device: Any, overrides: Sequence[tuple[str, Any]] = ()
 @cache
 def _plugin_versions() -> bytes:
     """Return the names and versions of all installed plugins."""
-    return "\n".join(sorted(f"{record.name} {record.version}" for record in plugin_records())).encode()
+    return "\n".join(sorted(f"{record.name} {record.version}" for record in plugin_records(load=False))).encode()
 
 
 def forget_warnings() -> None:

@@ -8,9 +8,11 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from corejax.extend import config
 from corejax_xla_backend._xla.digests import sha256
 
 MAGIC = b"corejax compiled program, format 1\n"
@@ -160,6 +162,22 @@ class ProgramFiles:
                 break
             _remove(entry.path)
             total -= entry.size
+
+
+def current_files() -> ProgramFiles | None:
+    """Return the directory of the cache, or None if the settings switch the cache off."""
+    directory, max_size = config.compilation_cache_dir, config.compilation_cache_max_size
+    if not directory or not config.compilation_cache or not max_size:
+        return None
+    return ProgramFiles(_user_directory() if directory == "auto" else directory, max_size)
+
+
+@cache
+def _user_directory() -> str:
+    """Return the directory `corejax/programs` in the platform's directory for a user's caches."""
+    import platformdirs
+
+    return str(platformdirs.user_cache_path("corejax", appauthor=False) / "programs")
 
 
 def _remove(path: str) -> None:
