@@ -30,6 +30,28 @@ def test_a_program_and_its_subprocesses_run_by_the_command() -> None:
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
 
 
+WORKERS = """
+import concurrent.futures, importlib.metadata, multiprocessing
+import jax
+import jax.numpy as jnp
+
+
+def call(x):
+    return float(jnp.sin(x) * 0), jax.__corejax__ != "", importlib.metadata.version("jax")
+
+
+if __name__ == "__main__":
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        print(pool.submit(call, 1.0).result())
+"""
+
+
+def test_workers_of_a_program_get_corejax(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(WORKERS)
+    result = run("-m", "corejax_as_jax", str(tmp_path / "program.py"))
+    assert result.stdout == f"{(0.0, True, JAX_VERSION)}\n", result.stderr
+
+
 def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     code = "import sys, jax.numpy as jnp; print(jnp.ones(1).dtype, sys.argv, __name__)"
     result = run("-m", "corejax_as_jax", "-c", code, "a", JAX_ENABLE_X64="1", JAX_NO_SUCH_SETTING="1")
