@@ -62,6 +62,8 @@ def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout
     usage = run("-m", "corejax_as_jax", "-m")
     assert usage.returncode == 2 and "usage: python -m corejax_as_jax" in usage.stderr
+    absent = run("-m", "corejax_as_jax", str(tmp_path / "absent.py"))
+    assert absent.returncode == 1 and absent.stderr.startswith("python -m corejax_as_jax: no such file: ")
 
 
 def test_the_path_has_a_package_and_its_metadata() -> None:
@@ -79,9 +81,10 @@ def test_a_scan_lists_the_names_that_are_missing(tmp_path: Path) -> None:
     )
     result = run("-m", "corejax", "as-jax", "--scan", "a_library", PYTHONPATH=str(tmp_path))
     assert result.returncode == 1, result.stderr
-    names = [line.split()[0] for line in result.stdout.splitlines()]
+    *lines, note = result.stdout.splitlines()
+    names = [line.split()[0] for line in lines]
     assert names == ["a_library:", *(f"jax.{n}" for n in ("_src.core.no_such_name", "_src.no_such")), *names[3:]]
-    assert names[3:] == ["jax.numpy.no_such_name"]
+    assert names[3:] == ["jax.numpy.no_such_name"] and "other versions of JAX" in note
     assert "no package 'no_such_library'" in run("-m", "corejax", "as-jax", "--scan", "no_such_library").stderr
 
 

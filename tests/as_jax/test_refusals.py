@@ -74,7 +74,9 @@ def test_a_library_that_asks_for_other_names_when_it_is_imported(tmp_path: Path)
     assert public.endswith(
         "`corejax as-jax --scan needs_public` lists all such names of needs_public; please report them"
     )
-    assert alias.startswith("ImportError module 'jax.numpy' has no attribute 'no_such_name', which needs_alias asks for:")
+    assert alias.startswith(
+        "ImportError module 'jax.numpy' has no attribute 'no_such_name', which needs_alias asks for:"
+    )
     missing = "AttributeError module 'jax.numpy.linalg' has no attribute 'no_such_name', which needs_inner asks for:"
     assert inner.startswith(missing)
     assert newer.startswith("AttributeError module 'jax' has no attribute 'no_such_name', which needs_newer asks for:")
