@@ -5,9 +5,12 @@
 Both interpreters have the libraries of tests/as_jax/libraries.txt; one has jax, the other need not. The environment of
 `make test-libraries` is one for corejax; with `pip install jax` added to a copy of it, one for JAX. `make
 bench-libraries` runs both in one, `JAX_PYTHON`. Times are the least of the rounds, in which the two take turns; the
-step is the least of those in five seconds. The goals, as ratios of corejax's time to JAX's: import 0.7, first result
-0.7, step 1.05. CPU seconds of the whole process are printed beside the times of a clock, because they depend less on
-what else the machine does.
+step is the least of those in three seconds. The command takes five minutes on a machine without other load.
+
+`import` is the import of jax and of the program's libraries, `import of jax` the same without the time that JAX's
+process spends in the libraries' own modules, which is the same on both sides. `cpu` are the CPU seconds of the whole
+process, which depend less on what else the machine does. The goals, as ratios of corejax's time to JAX's: import 0.7,
+first result 0.7, step 1.05.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ import sys
 import tempfile
 from typing import Any
 
-GOALS = {"import": 0.7, "first": 0.7, "step": 1.05, "cpu": 1.0}
-SECONDS = 5  # for which steps are repeated: the least of a few is the machine's load, not the library's time
+GOALS = {"import": 0.7, "import of jax": 0.7, "first": 0.7, "step": 1.05, "cpu": 1.0}
+SECONDS = 3  # for which steps are repeated: the least of a few is the machine's load, not the library's time
 
 HEAD = """
 import json, resource, sys, time
@@ -30,6 +33,7 @@ if {corejax}:
     import corejax_as_jax
     corejax_as_jax.install()
 import jax, jax.numpy as jnp
+jax_imported = time.perf_counter()
 """
 
 TAIL = """
@@ -44,7 +48,8 @@ while time.perf_counter() < first + {seconds}:
     least = min(least, time.perf_counter() - start)
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({
-    "import": imported - begin, "first": first - imported, "step": least / steps, "cpu": used.ru_utime + used.ru_stime,
+    "import": imported - begin, "libraries": imported - jax_imported, "first": first - imported, "step": least / steps,
+    "cpu": used.ru_utime + used.ru_stime,
 }))
 """
 
@@ -179,13 +184,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     missed = []
-    print("| program | | corejax | JAX | ratio | goal |\n| --- | --- | --- | --- | --- | --- |")
+    print("| program | | corejax | JAX | ratio | wanted |\n| --- | --- | ---: | ---: | ---: | ---: |")
     for name in options.programs or PROGRAMS:
         best: list[dict[str, float]] = [{}, {}]
         for _ in range(options.rounds):
             for i, python in enumerate((options.corejax, options.jax)):
                 for what, seconds in measured(python, PROGRAMS[name], i == 0).items():
                     best[i][what] = min(seconds, best[i].get(what, seconds))
+        for side in best:  # JAX imports all of its modules at once, so that what follows is the libraries' own
+            side["import of jax"] = side["import"] - best[1]["libraries"]
         for what, goal in GOALS.items():
             own, other = best[0][what], best[1][what]
             print(f"| {name} | {what} | {own:.4g} s | {other:.4g} s | {own / other:.2f} | {goal} |", flush=True)

@@ -160,9 +160,9 @@ class Primitive:
         with set_current_trace(trace):
             return self.bind(*args, **params)
 
-    def get_bind_params(self, params: Mapping[str, object]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the functions to pass to `bind` before the operands (none) and its parameters; JAX's name for it."""
-        return [], dict(params)
+    def get_bind_params(self, params: Mapping[str, object]) -> dict[str, Any]:
+        """Return the parameters for `bind` from those of an equation, which are the same; JAX's name for it."""
+        return dict(params)
 
     def abstract(self, avals: tuple[ShapedArray, ...], params: Params) -> tuple[ShapedArray, ...]:
         """Return the types of the outputs, memoised on (avals, params).

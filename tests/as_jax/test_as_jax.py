@@ -30,6 +30,28 @@ def test_a_program_and_its_subprocesses_run_by_the_command() -> None:
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
 
 
+WORKERS = """
+import concurrent.futures, importlib.metadata, multiprocessing
+import jax
+import jax.numpy as jnp
+
+
+def call(x):
+    return float(jnp.sin(x) * 0), jax.__corejax__ != "", importlib.metadata.version("jax")
+
+
+if __name__ == "__main__":
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        print(pool.submit(call, 1.0).result())
+"""
+
+
+def test_workers_of_a_program_get_corejax(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(WORKERS)
+    result = run("-m", "corejax_as_jax", str(tmp_path / "program.py"))
+    assert result.stdout == f"{(0.0, True, JAX_VERSION)}\n", result.stderr
+
+
 def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     code = "import sys, jax.numpy as jnp; print(jnp.ones(1).dtype, sys.argv, __name__)"
     result = run("-m", "corejax_as_jax", "-c", code, "a", JAX_ENABLE_X64="1", JAX_NO_SUCH_SETTING="1")
@@ -40,6 +62,8 @@ def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout
     usage = run("-m", "corejax_as_jax", "-m")
     assert usage.returncode == 2 and "usage: python -m corejax_as_jax" in usage.stderr
+    absent = run("-m", "corejax_as_jax", str(tmp_path / "absent.py"))
+    assert absent.returncode == 1 and absent.stderr.startswith("python -m corejax_as_jax: no such file: ")
 
 
 def test_the_path_has_a_package_and_its_metadata() -> None:
@@ -57,9 +81,10 @@ def test_a_scan_lists_the_names_that_are_missing(tmp_path: Path) -> None:
     )
     result = run("-m", "corejax", "as-jax", "--scan", "a_library", PYTHONPATH=str(tmp_path))
     assert result.returncode == 1, result.stderr
-    names = [line.split()[0] for line in result.stdout.splitlines()]
+    *lines, note = result.stdout.splitlines()
+    names = [line.split()[0] for line in lines]
     assert names == ["a_library:", *(f"jax.{n}" for n in ("_src.core.no_such_name", "_src.no_such")), *names[3:]]
-    assert names[3:] == ["jax.numpy.no_such_name"]
+    assert names[3:] == ["jax.numpy.no_such_name"] and "other versions of JAX" in note
     assert "no package 'no_such_library'" in run("-m", "corejax", "as-jax", "--scan", "no_such_library").stderr
 
 

@@ -48,6 +48,8 @@ def test_a_frozen_program_without_the_files(monkeypatch: pytest.MonkeyPatch, tmp
 LIBRARY = {
     "private": "from jax._src.nowhere import thing",
     "public": "from jax import no_such_name",
+    "alias": "from jax.numpy import no_such_name",
+    "inner": "import jax.numpy as jnp; jnp.linalg.no_such_name",
     "newer": "import jax; jax.no_such_name",
 }
 
@@ -66,12 +68,17 @@ def test_a_library_that_asks_for_other_names_when_it_is_imported(tmp_path: Path)
             f"try:\n    import needs_{name}\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
         )
     result = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
-    private, public, newer = result.stdout.splitlines()
+    private, public, alias, inner, newer = result.stdout.splitlines()
     assert private.startswith("ModuleNotFoundError no module named 'jax._src.nowhere', which needs_private asks for:")
     assert public.startswith("ImportError module 'jax' has no attribute 'no_such_name', which needs_public asks for:")
     assert public.endswith(
         "`corejax as-jax --scan needs_public` lists all such names of needs_public; please report them"
     )
+    assert alias.startswith(
+        "ImportError module 'jax.numpy' has no attribute 'no_such_name', which needs_alias asks for:"
+    )
+    missing = "AttributeError module 'jax.numpy.linalg' has no attribute 'no_such_name', which needs_inner asks for:"
+    assert inner.startswith(missing)
     assert newer.startswith("AttributeError module 'jax' has no attribute 'no_such_name', which needs_newer asks for:")
     assert newer.endswith(
         "and needs-newer 2.0 requires jax>=0.12.1,!=0.13. Install a release of needs_newer for JAX 0.10.2"

@@ -43,6 +43,9 @@ def install() -> None:
     _read_environment()
     _fill_slots()
     sys.meta_path.insert(0, JaxFinder())
+    # For `importlib.metadata.version("jax")`, and for the workers of multiprocessing, which get this process's path.
+    if str(PATH) not in sys.path:
+        sys.path.insert(1, str(PATH))  # before an installed jax, after the directory of the program
     sys.modules.pop("jax", None)
     import_module("jax")
     import_module("corejax_as_jax.products").compile_products()

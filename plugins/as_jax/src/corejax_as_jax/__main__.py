@@ -21,6 +21,8 @@ def main(arguments: list[str]) -> None:
     if option in ("-h", "--help") or (option in ("-m", "-c") and not rest):
         print(USAGE, file=sys.stdout if option in ("-h", "--help") else sys.stderr)
         sys.exit(0 if option in ("-h", "--help") else 2)
+    if option not in ("-m", "-c") and not os.path.exists(option):
+        sys.exit(f"python -m corejax_as_jax: no such file: {option}")
     install()
     if option == "-m":
         sys.argv = rest

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dis
 import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.metadata import Distribution, DistributionFinder, PathDistribution
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -17,11 +16,10 @@ from typing import Any
 
 from corejax.extend.messages import did_you_mean
 from corejax_as_jax.refusals import NAMES, MissingAttribute, MissingModule, MissingName, late, missing_text
-from corejax_as_jax.version import JAX_VERSION, PATH
 
 
 class JaxFinder(MetaPathFinder):
-    """Find `jax` and its modules, and the metadata of a distribution `jax`."""
+    """Find `jax` and its modules."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -47,20 +45,15 @@ class JaxFinder(MetaPathFinder):
             return spec_from_file_location(fullname, file, loader=NamesLoader(fullname, str(file)))
         module = corejax_module(f"core{fullname}")
         if module is not None:
-            return ModuleSpec(fullname, AliasLoader(module), is_package=hasattr(module, "__path__"))
+            return ModuleSpec(fullname, AliasLoader(), is_package="__path__" in vars(module))
         library = _importing_package()
         text = f"no module named {fullname!r}"
         raise late(MissingModule(name=fullname), lambda: missing_text(text, library))
 
-    def find_distributions(self, context: Any = DistributionFinder.Context()) -> Iterable[Distribution]:  # noqa: B008
-        """Yield the metadata of jax, so that `importlib.metadata.version("jax")` is the version that is provided."""
-        if context.name == "jax":
-            yield PathDistribution(PATH / f"jax-{JAX_VERSION}.dist-info")
-
 
 def corejax_module(name: str) -> ModuleType | None:
-    """Return a module of corejax, or None if corejax has no such module."""
-    if name in _no_modules:
+    """Return a module of corejax, or None if corejax has no such module; private ones are none of JAX's."""
+    if name in _no_modules or "._" in name:
         return None
     try:
         return import_module(name)
@@ -75,19 +68,14 @@ _no_modules: set[str] = set()  # known not to be there: looking for a module tak
 
 
 class AliasLoader(Loader):
-    """A loader that returns an existing module under another name; the module keeps its own name and spec."""
+    """A loader of a module that has the names of corejax's module, and no file."""
 
-    def __init__(self, module: ModuleType) -> None:
-        self.module = module
-        self.spec = module.__spec__
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module."""
-        return self.module
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Return None: Python creates the module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore the attributes that the import system changed."""
-        module.__spec__ = self.spec
+        """Let the module return the names of corejax's module."""
+        _fall_through(module)
 
 
 class NamesLoader(SourceFileLoader):
@@ -96,17 +84,22 @@ class NamesLoader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         """Run the file."""
         super().exec_module(module)
-        own = vars(module).get("__getattr__")
-        # A module's functions of these names stand in for methods.
-        module.__getattr__ = lambda name: lookup(module, own, name)  # type: ignore[method-assign]  # as PEP 562 allows
-        module.__dir__ = lambda: sorted({*vars(module), *_inner_modules(module), *_names_of_corejax(module)})  # type: ignore[method-assign]  # PEP 562
+        _fall_through(module)
+
+
+def _fall_through(module: ModuleType) -> None:
+    """Let a module return the submodules in `names` and the names of corejax's module, which it does not hold."""
+    own = vars(module).get("__getattr__")
+    # A module's functions of these names stand in for methods.
+    module.__getattr__ = lambda name: lookup(module, own, name)  # type: ignore[method-assign]  # as PEP 562 allows
+    module.__dir__ = lambda: sorted({*vars(module), *_inner_modules(module), *_names_of_corejax(module)})  # type: ignore[method-assign]  # PEP 562
 
 
 def lookup(module: ModuleType, own: Any, name: str) -> Any:
     """Return an attribute that a module of jax does not hold yet: a submodule, or a name of corejax's module.
 
     Args:
-        module: a module from `names`.
+        module: a module of jax.
         own: the `__getattr__` of its file, or None.
         name: the attribute.
 
@@ -120,7 +113,7 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
     if not name.startswith("__"):
         if name in _inner_modules(module):
             return import_module(f"{jax_module}.{name}")
-        for source in (own, _attribute_of(f"core{jax_module}")):
+        for source in (own, functools.partial(_attribute_of, f"core{jax_module}")):
             if source is None:
                 continue
             try:
@@ -128,6 +121,8 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
             except AttributeError:
                 continue
             else:
+                if isinstance(value, ModuleType) and value is corejax_module(f"core{jax_module}.{name}"):
+                    return import_module(f"{jax_module}.{name}")
                 if source is own or _is_kept(f"core{jax_module}", name):
                     setattr(module, name, value)  # so that it is not looked up again
                 return value
@@ -141,9 +136,8 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
     raise late(error, lambda: missing_text(text, library, did_you_mean(name, dir(module))))
 
 
-def _attribute_of(name: str) -> Any:
-    module = corejax_module(name)
-    return None if module is None else lambda attribute: getattr(module, attribute)
+def _attribute_of(module: str, name: str) -> Any:
+    return getattr(corejax_module(module), name)  # an AttributeError if corejax has no such module, too
 
 
 def _is_kept(module: str, name: str) -> bool:

@@ -108,10 +108,10 @@ def primitive_of_name(name: str) -> Any:
         AttributeError: the primitive does not exist.
     """
     stem = name.removesuffix("_p")
+    if name in ("call_p", "closed_call_p", "core_call_p"):  # libraries ask whether an equation has them
+        return _never_bound.setdefault(name, Primitive(stem))
     if stem != name:
         found = extend.find_primitive(_NAMES.get(stem, stem)) or getattr(corejax.lax, name, None)
-        if found is None and stem in ("call", "closed_call", "core_call"):  # libraries ask whether an equation has them
-            found = _never_bound.setdefault(name, Primitive(stem))
         if found is not None:
             return found
     raise AttributeError(name)

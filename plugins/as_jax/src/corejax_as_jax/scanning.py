@@ -37,6 +37,8 @@ def print_scan(libraries: tuple[str, ...]) -> int:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
             click.echo(f"  {name}  ({sorted(files)[0]}{more})")
             code = 1
+    if code:
+        click.echo("Names in `if` and `try` statements may be those of other versions of JAX that a library supports.")
     return code
 
 

@@ -34,8 +34,8 @@ class Zero:
         return f"Zero({self.aval})"
 
 
-corejax.tree_util.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
-corejax.tree_util.register_pytree_node(UndefPrimal, lambda x: ((), x.aval), lambda aval, _: UndefPrimal(aval))
+corejax.tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+corejax.tree.register_pytree_node(UndefPrimal, lambda x: ((), x.aval), lambda aval, _: UndefPrimal(aval))
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:

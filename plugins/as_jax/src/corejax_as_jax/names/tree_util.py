@@ -1,6 +1,16 @@
 """`jax.tree_util`."""
 
+from typing import Any as _Any
+
+import corejax as _corejax
 from corejax_as_jax.trees import default_registry
 from corejax_as_jax.trees import tree_functions as _functions
 
 globals().update({f"tree_{name}": function for name, function in _functions.items()})
+
+
+def __getattr__(name: str) -> _Any:
+    """Return the names of `corejax.tree` but the short ones; `corejax.tree_util`, which has them, loads all plugins."""
+    if f"tree_{name}" in vars(_corejax.tree):
+        raise AttributeError(name)
+    return getattr(_corejax.tree, name)
