@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -195,6 +196,29 @@ def test_jaxpr_text() -> None:
         "    d:f32[3] = squeeze[dimensions=(0,)] c\n"
         "  in (d,) }"
     )
+
+
+CLAMPED = {
+    "read": lambda x: x[5],
+    "negative": lambda x: x[-7],
+    "one_of_two": lambda x: x[:, 5],
+    "with_an_array": lambda x: x[5, np.array([0, 2])],
+    "get": lambda x: x.at[5].get(),
+    "set": lambda x: x.at[5, 1].set(9.0),
+    "add_at_a_negative": lambda x: x.at[-7].add(9.0),
+    "before_an_array": lambda x: x.at[-7, np.array([0, 2])].set(9.0),
+}
+
+
+@pytest.mark.parametrize("name", CLAMPED)
+def test_static_integers_out_of_bounds_with_jaxs_settings(name: str) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    expected = CLAMPED[name](jax.numpy.asarray(x))
+    with corejax.config.override(x64_compat=True):
+        assert_same(CLAMPED[name](as_array(x)), expected)
+        assert_same(corejax.jit(CLAMPED[name])(x), expected)
+        with pytest.raises(IndexError, match="index 0 out of bounds for axis 0 with size 0"):
+            as_array(x[:0])[0]
 
 
 ERRORS = [
