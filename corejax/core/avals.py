@@ -174,10 +174,8 @@ class ShapedArray:
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
         """Return the type as text: `f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`."""
-        if self.dtype == dtypes.float0:
-            name = "float0"
-        else:
-            name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
+        short = "float0" if self.dtype == dtypes.float0 else dtypes.short_name(self.dtype)
+        name = short if short_dtypes or self.dtype.names else self.dtype.name
         if self.refinement is not None:
             return name + self.refinement.text(self.shape)
         return f"{name}[{','.join(map(repr, self.shape))}]"
@@ -194,9 +192,11 @@ class ShapedArray:
     def __deepcopy__(self, memo: object) -> ShapedArray:
         return self
 
+    def __str__(self) -> str:
+        return "~" * self.weak_type + self.str_short(short_dtypes=False)
+
     def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{', weak_type=True' * self.weak_type})"
 
 
 def _restored(shape: Shape, dtype: object, weak_type: bool, refinement: Refinement | None = None) -> ShapedArray:

@@ -196,6 +196,9 @@ class Primitive:
     def __repr__(self) -> str:
         return f"Primitive({self.name!r})"
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def _positions(name: str, linear_in: Any) -> tuple[int, ...]:
     try:

@@ -172,10 +172,7 @@ def short_name(d: Any) -> str:
     Raises:
         TypeError: the dtype is not supported.
     """
-    try:
-        return SHORT_NAMES[d]
-    except KeyError:
-        return SHORT_NAMES[dtype(d)]
+    return SHORT_NAMES.get(d) or SHORT_NAMES[dtype(d)]
 
 
 def from_short_name(s: str) -> DType:
@@ -187,8 +184,7 @@ def from_short_name(s: str) -> DType:
     try:
         return FROM_SHORT_NAMES[s]
     except KeyError:
-        known = ", ".join(FROM_SHORT_NAMES)
-        raise ValueError(f"{s!r} is not a short dtype name; there are {known}") from None
+        raise ValueError(f"{s!r} is not a short dtype name; there are {', '.join(FROM_SHORT_NAMES)}") from None
 
 
 # -- kinds and limits --------------------------------------------------------------------------------------------------

@@ -78,7 +78,8 @@ def _mapped_axes(
         ]
         if axis_size is not None:
             lines.append(f"  axis_size: {axis_size}")
-        raise ValueError(f"vmap of {fun_name(fun)}: the mapped axes have unequal sizes:\n" + "\n".join(lines))
+        where = f"of {fun_name(fun)}:\n" + "\n".join(lines)
+        raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped, {where}")
     return positive_axes, sizes.pop()
 
 

@@ -66,6 +66,21 @@ def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     assert absent.returncode == 1 and absent.stderr.startswith("python -m corejax_as_jax: no such file: ")
 
 
+def test_libraries_ask_which_frames_are_the_programs() -> None:
+    code = """import jax, sys
+from jax._src.traceback_util import include_frame
+def f(x):
+    frame = sys._getframe()
+    while frame is not None:
+        if include_frame(frame):
+            print(frame.f_code.co_name)
+        frame = frame.f_back
+    return x
+jax.jit(f)(1.0)"""
+    result = run("-m", "corejax_as_jax", "-c", code)
+    assert result.stdout == "f\n<module>\n", result.stderr
+
+
 def test_the_path_has_a_package_and_its_metadata() -> None:
     assert (PATH / "jax" / "__init__.py").is_file()
     assert f"Version: {JAX_VERSION}\n" in (PATH / f"jax-{JAX_VERSION}.dist-info" / "METADATA").read_text()

@@ -129,7 +129,7 @@ def test_predicates_and_indices():
 def test_branches_of_another_structure():
     """The place where they differ stands beside both."""
     text = said(TypeError, lambda: lax.cond(True, lambda x: {"a": (x, x)}, lambda x: {"a": x}, X))
-    assert "differ in structure (at ['a']: tuple of 2 against a leaf)" in text
+    assert "same pytree structure, but two differ (at ['a']: tuple of 2 against a leaf)" in text
     assert "returns {'a': (float32[3], float32[3])}" in text and "returns {'a': float32[3]}" in text
     assert "(tuple of 2 against list of 2)" in said(TypeError, lambda: lax.cond(True, lambda: (1, 2), lambda: [1, 2]))
 

@@ -103,6 +103,7 @@ def test_types_of_one_refinement_are_one_object():
 def test_the_refinement_is_in_the_text():
     assert ROWS.str_short() == "f32[2@row,3@column]{U:m}"
     assert repr(ROWS) == "ShapedArray(float32[2@row,3@column]{U:m})"
+    assert str(ROWS) == "float32[2@row,3@column]{U:m}"
 
 
 def test_results_are_refined_when_an_operand_is(labelled_p: Any):

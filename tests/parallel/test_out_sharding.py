@@ -120,6 +120,18 @@ def test_every_function_of_jaxs_that_has_it() -> None:
                 assert f"{module}.{name}" in CALLS
 
 
+def test_a_sharding_over_no_mesh_changes_nothing() -> None:
+    sharding = NamedSharding(corejax.sharding.AbstractMesh((), ()), P(None))  # JAX's `typeof(x).sharding`
+    x = jnp.arange(8.0)
+    for call in (
+        lambda x: random.normal(random.key(0), (8,), out_sharding=sharding) + x,
+        lambda x: corejax.reshard(x, sharding),
+        lambda x: lax.with_sharding_constraint(x, sharding),
+    ):
+        assert call(x).sharding == x.sharding
+        np.testing.assert_allclose(np.asarray(corejax.jit(call)(x)), np.asarray(call(x)), rtol=1e-6)
+
+
 def test_specs_over_the_mesh_of_the_context() -> None:
     with corejax.set_mesh(corejax.make_mesh((8,), "x")):
         assert jnp.zeros(8, out_sharding=P("x")).sharding.spec == P("x")

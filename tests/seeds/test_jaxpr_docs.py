@@ -118,7 +118,7 @@ def test_constants_made_while_tracing_are_recorded() -> None:
 def test_a_closed_jaxpr_has_types_of_arguments_and_outputs() -> None:
     table = jnp.ones((10, 10))
     closed = make_jaxpr(lambda x: x + table)(jnp.zeros((10, 10)))
-    assert [str(a) for a in closed.in_avals] == [str(a) for a in closed.out_avals] == ["ShapedArray(float32[10,10])"]
+    assert [repr(a) for a in closed.in_avals] == [repr(a) for a in closed.out_avals] == ["ShapedArray(float32[10,10])"]
     assert len(closed.consts) == len(closed.jaxpr.constvars) == 1
 
 

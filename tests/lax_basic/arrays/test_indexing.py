@@ -197,6 +197,30 @@ def test_jaxpr_text() -> None:
     )
 
 
+CLAMPED = {
+    "read": lambda x: x[5],
+    "negative": lambda x: x[-7],
+    "one_of_two": lambda x: x[:, 5],
+    "with_an_array": lambda x: x[5, np.array([0, 2])],
+    "get": lambda x: x.at[5].get(),
+    "set": lambda x: x.at[5, 1].set(9.0),
+    "add_at_a_negative": lambda x: x.at[-7].add(9.0),
+    "before_an_array": lambda x: x.at[-7, np.array([0, 2])].set(9.0),
+}
+
+
+@pytest.mark.parametrize("name", CLAMPED)
+def test_static_integers_out_of_bounds_with_jaxs_settings(name: str) -> None:
+    jax = pytest.importorskip("jax")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    expected = CLAMPED[name](jax.numpy.asarray(x))
+    with corejax.config.override(x64_compat=True):
+        assert_same(CLAMPED[name](as_array(x)), expected)
+        assert_same(corejax.jit(CLAMPED[name])(x), expected)
+        with pytest.raises(IndexError, match="index 0 out of bounds for axis 0 with size 0"):
+            as_array(x[:0])[0]
+
+
 ERRORS = [
     (lambda x: x[2], IndexError, "index 2 out of bounds for axis 0 with size 2"),
     (lambda x: x[0, -4], IndexError, "index -4 out of bounds for axis 1 with size 3"),

@@ -8,10 +8,17 @@ from typing import Any
 
 from corejax.extend.messages import register_internal
 
+_directories = [os.path.dirname(__file__) + os.sep]  # of files without frames in libraries' messages
+
 
 def register_exclusion(path: str) -> None:
     """Declare the package of a file as library code."""
-    register_internal(os.path.dirname(path))
+    _exclude(os.path.dirname(path))
+
+
+def _exclude(directory: str) -> None:
+    register_internal(directory)
+    _directories.append(os.path.join(os.path.abspath(directory), ""))
 
 
 class _ExcludedPaths(list[str]):
@@ -20,7 +27,7 @@ class _ExcludedPaths(list[str]):
     def append(self, path: str) -> None:
         """Declare a file's package, or a directory, as library code."""
         super().append(path)
-        register_internal(os.path.dirname(path) if path.endswith(".py") else path)
+        _exclude(os.path.dirname(path) if path.endswith(".py") else path)
 
 
 exclude_paths = _ExcludedPaths()
@@ -32,5 +39,7 @@ def api_boundary(function: Callable[..., Any], **options: Any) -> Callable[..., 
 
 
 def include_frame(frame: Any) -> bool:
-    """Return True; corejax decides itself which frames a traceback shows."""
-    return True
+    """Return whether a frame is the program's: not corejax's, and not in a library that has excluded itself."""
+    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    own = package in ("corejax", "runpy") or package.startswith("corejax_")
+    return not own and not frame.f_code.co_filename.startswith(tuple(_directories))

@@ -67,8 +67,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def constrain(x: Any, sharding: Sharding | None, what: str = "with_sharding_constraint") -> Any:
-    """Constrain one value to a sharding; return it unchanged for None."""
-    if sharding is None:
+    """Constrain one value to a sharding; return it unchanged for None, and for a sharding over an empty mesh."""
+    # In a program for JAX, `typeof(x).sharding` has an empty mesh outside of all meshes.
+    if sharding is None or getattr(getattr(sharding, "mesh", None), "empty", False):
         return x
     x = x if isinstance(x, Tracer) else as_array(x)
     check_fits(what, sharding, x.shape)

@@ -314,14 +314,13 @@ def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], tr
 
     def disagreement(other: int, what: str, more: str = "") -> TypeError:
         lines = [f"  {names[i]} ({place(funs[i])}) returns {result_type(traced[i])}" for i in (0, other)]
-        head = f"{transform}: all branches must return results of one structure and type, but two differ {what}"
-        return TypeError("\n".join([head, *lines]) + more)
+        return TypeError("\n".join([f"{transform} {what}", *lines]) + more)
 
     out_tree = traced[0].out_tree
     for other, t in enumerate(traced[1:], 1):
         if t.out_tree != out_tree:
             at = structural_difference("", out_tree, t.out_tree).removeprefix("at the root: ")
-            raise disagreement(other, f"in structure ({at}):")
+            raise disagreement(other, f"branch outputs must have the same pytree structure, but two differ ({at}):")
     wanted = []
     for i, column in enumerate(zip(*(t.jaxpr.out_avals for t in traced), strict=True)):
         dtype = common_dtype(column)
@@ -330,7 +329,8 @@ def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], tr
             other = next((j for j, pair in enumerate(pairs) if common_dtype(pair) is None), len(column) - 1)
             first, second = column[0], column[other]
             whence = whence_wide(first, second) if first.shape == second.shape else ""
-            raise disagreement(other, _leaf_difference(leaf_names(out_tree)[i], first, second), whence)
+            difference = _leaf_difference(leaf_names(out_tree)[i], first, second)
+            raise disagreement(other, f"branches must have equal output types, but two differ {difference}", whence)
         wanted.append(dtype)
     return wanted
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend import Tracer, as_array, config, dtypes
 from corejax.extend.messages import InconclusiveDimensionOperation
 from corejax.extend.types import SymbolicDim, array_method, as_dim, max_dim, min_dim
 from corejax_lax_basic._base.scalars import is_array, make_scalar
@@ -141,13 +141,20 @@ def basic_index(x: Any, entries: list[Any]) -> Any:
     return expand_dims(x, new) if new else x
 
 
+def static_position(index: Any, axis: int, size: Any) -> Any:
+    """Return a static index counted from the front; out of bounds, it is clamped under `config.x64_compat`."""
+    if config.x64_compat and type(size) is int and type(index) is int and size:
+        return min(max(index + size * (index < 0), 0), size - 1)
+    return canonical_index(index, axis, size)
+
+
 def _static_part(x: Any, entries: list[Any]) -> Any:
     """Apply the static entries: slices, and integers, whose axes stay with size 1."""
     shape = x.aval.shape
     starts, limits, strides, reversed_axes = [], [], [], []
     for axis, (entry, size) in enumerate(zip(entries, shape, strict=True)):
         if type(entry) is int or isinstance(entry, SymbolicDim):
-            start = canonical_index(entry, axis, size)
+            start = static_position(entry, axis, size)
             start, limit, step = start, start + 1, 1
         elif isinstance(entry, slice):
             start, limit, step = forward(entry, size)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, dtypes, host_value
+from corejax.extend import Array, Tracer, as_array, config, dtypes, host_value
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import NonConcreteBooleanIndexError, observe
 from corejax.extend.transforms import recording_trace
 from corejax_lax_basic._base.scalars import is_array
+from corejax_lax_basic.arrays._basic_indexing import static_position
 from corejax_lax_basic.arrays._places import joint_shape, places_of
 from corejax_lax_basic.arrays.dynamic_slices import Slice
 from corejax_lax_basic.indexing.dimension_numbers import FILL, PROMISE, GatherScatterMode
@@ -145,6 +146,8 @@ def _taken(value: Any, index: list[Any]) -> Any:
 
 def _within(index: Any, size: int) -> Any:
     """Clamp NumPy indices that are out of bounds; negative ones count from the end."""
+    if type(index) is int and config.x64_compat:
+        return static_position(index, 0, size)
     if not isinstance(index, np.ndarray):
         return index
     index = index.astype(np.int64)

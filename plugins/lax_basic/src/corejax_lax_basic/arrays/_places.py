@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import ShapedArray, Tracer, as_array, dtypes, host_value
+from corejax.extend import ShapedArray, Tracer, as_array, config, dtypes, host_value
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import is_array, make_scalar
@@ -160,6 +160,7 @@ class _Building:
         if type(entry) is int and isinstance(size, SymbolicDim):
             entry = as_array(np.asarray(entry, _INDEX)) if not strict else position_in_symbol(entry, axis, size)
         if type(entry) is int:
+            strict = strict and not config.x64_compat  # JAX clamps in reads and drops in writes
             entry = canonical_index(entry, axis, size) if strict else entry + size * (wrap and entry < 0)
             value: Any = np.asarray(min(max(entry, -1), size), _index_dtype(self.aval.shape))
         elif isinstance(entry, SymbolicDim):
