@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corejax.numpy as jnp
-from corejax.extend import Example, Primitive, ShapedArray
+from corejax.extend import Example, Primitive, ShapedArray, xla_translations
 from corejax_testing import verify
 from corejax_testing.diagnosis import ADVICE, diagnose, ratio
 from tests.testing_kit import test_mutations as mutations
@@ -147,3 +147,89 @@ def test_a_reference_is_held_to_the_dtype_that_it_computes_in() -> None:
     assert not right.failed, right.report()
     (wrong,) = verify(primitive, [Example([np.int8([2, -3, 5])], reference=np.tanh)], checks=["values"])
     assert wrong.failed
+
+
+def test_last_digits_are_no_factor() -> None:
+    assert "only the last digits differ" in diagnose(X.astype(np.float64) * (1 + 1e-8), X.astype(np.float64))
+    assert ratio(1.0, 1.0) == ""
+
+
+def _report_of(check: str, example: Example, **rules: Any) -> str:
+    """The report of the check on a primitive with these rules, which fails it."""
+    primitive = Primitive("toy.planted", **rules)
+    (result,) = [r for r in verify(primitive, [example], checks=["pure", check] if check != "pure" else ["pure"])
+                 if r.check == check]  # fmt: skip
+    assert result.failed, result
+    return result.report()
+
+
+VECTOR, MATRIX = (ShapedArray(shape, np.dtype(np.float32)) for shape in ((3,), (2, 3)))
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_an_impl_that_keeps_state_is_told_so_and_blamed_for_what_follows() -> None:
+    calls: list[int] = []
+
+    def counting(x: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        return x + x.dtype.type(len(calls))
+
+    rules: dict[str, Any] = {"impl": counting, "abstract_eval": lambda x: x.strip_weak_type()}
+    assert "make a counter, a generator's state or a key an operand" in _report_of("pure", Example((VECTOR,)), **rules)
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_checks_that_fail_after_an_impl_with_state_follow_from_it() -> None:
+    rng = np.random.default_rng(0)
+
+    def noisy(x: np.ndarray) -> np.ndarray:
+        return x + rng.normal(size=x.shape).astype(x.dtype)
+
+    report = _report_of("vmap", Example((VECTOR,)), impl=noisy, abstract_eval=lambda x: x.strip_weak_type(),
+                        tags=("elementwise",))  # fmt: skip
+    assert "the check `pure` fails by itself: fix it first" in report, report
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_an_impl_that_prints_is_found() -> None:
+    def printing(x: np.ndarray) -> np.ndarray:
+        print("here")
+        return x
+
+    report = _report_of("pure", Example((VECTOR,)), impl=printing, abstract_eval=lambda x: x.strip_weak_type())
+    assert "impl prints 'here" in report and "declare `effects=`" in report
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_a_batch_at_another_axis_than_the_rule_returns_is_named() -> None:
+    def wrong_at_axis_1(axis_size: int, vals: Any, dims: Any) -> Any:
+        (x,), (dim,) = vals, dims
+        square = dim is not None and x.shape[0] == x.shape[dim]  # otherwise the kernel notices
+        return (jnp.cumsum(x, 0, x.dtype), 0 if square else dim) if dim else (jnp.cumsum(x, 1, x.dtype), 0)
+
+    report = _report_of("vmap", Example((MATRIX,)), impl=lambda x: np.cumsum(x, 0, x.dtype), vmap=wrong_at_axis_1,
+                        abstract_eval=lambda x: x.strip_weak_type())  # fmt: skip
+    assert "in_axes=(" in report and "the batch of result 0 is at another axis than the rule returns" in report
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_scalars_of_elementwise_primitives_are_named() -> None:
+    report = _report_of("types", Example((VECTOR, VECTOR)), impl=np.add, abstract_eval=lambda x, y: x.strip_weak_type(),
+                        tags=("elementwise",))  # fmt: skip
+    assert "an elementwise primitive takes scalars beside arrays" in report, report
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_without_a_reference_impl_may_be_what_is_wrong() -> None:
+    def translation(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        return ctx.op("tanh", *in_vals, out=in_avals[0])
+
+    rules: dict[str, Any] = {"impl": lambda x: np.tanh(2 * x), "abstract_eval": lambda x: x.strip_weak_type()}
+    primitive = Primitive("toy.twisted", **rules)
+    xla_translations.register(primitive, translation)
+    (result,) = verify(primitive, [Example((VECTOR,))], checks=["xla"])
+    assert "or impl is wrong (" in result.hint and "`reference=` of the example would tell" in result.hint
+    (result,) = verify(primitive, [Example((VECTOR,), reference=lambda x: np.tanh(2 * x))], checks=["xla"])
+    assert result.failed and "or impl is wrong" not in result.hint
+    (result,) = verify(primitive, [Example((VECTOR,), reference=np.tanh)], checks=["values"])
+    assert result.hint.startswith("impl or the example's reference function is wrong"), result.hint

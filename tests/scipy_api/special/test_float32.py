@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
@@ -115,8 +116,11 @@ def test_bessel_functions_of_every_size():
     want = scipy.special.jv(np.arange(3)[:, None], large.astype(np.float64))
     np.testing.assert_allclose(got[:, [0, 1, 3, 6]], want[:, [0, 1, 3, 6]], rtol=2e-6, atol=1e-9)
     np.testing.assert_array_equal(got[:, 4:6], [[0, np.nan]] * 3)
-    ends = special.bessel_jn(np.array([-np.inf, np.inf, np.nan]), v=2)
-    np.testing.assert_array_equal(ends, [[0, 0, np.nan]] * 3)
+    for dtype in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16):
+        x = np.array([-np.inf, np.inf, np.nan], dtype)
+        for compute in (special.bessel_jn, corejax.jit(special.bessel_jn, static_argnames="v")):
+            ends = np.asarray(compute(x, v=2)).astype(np.float64)
+            np.testing.assert_array_equal(ends, [[0, 0, np.nan]] * 3)
 
 
 def test_bessel_functions_for_recurrences_far_down():

@@ -100,8 +100,9 @@ def _factor(value: Any, constant: bool = False) -> str:
         return f"it is {everywhere}{complex(value):.6g} times what is right: a conjugate, or a factor of i"
     if abs(value + 1) <= _CLOSE:
         return f"it is {everywhere}-1 times what is right: a sign"
-    if abs(value - 1) <= 1e-12:
-        return ""
+    if abs(value - 1) <= 1e-5:
+        off = abs(value - 1) > 1e-12
+        return "only the last digits differ: a step in a narrower dtype, or a difference that cancels" if off else ""
     for name, number in _CONSTANTS.items():
         for text, candidate in ((name, number), (f"1/({name})", 1 / number)):
             if abs(abs(value) / candidate - 1) <= _CLOSE:

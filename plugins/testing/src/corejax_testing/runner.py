@@ -169,8 +169,8 @@ def _compiling(check: Check) -> AbstractContextManager[Any]:
 def _blame_earlier(earlier: Sequence[Result], result: Result, check: Check) -> Result:
     """Return the failed result, marked as a consequence of an earlier failure if one may be its cause.
 
-    All checks depend on impl and abstract eval. Transposition depends on a linear jvp rule. A check of several rules
-    together depends on each of them.
+    All checks depend on abstract eval and on impl, which must return the same each time. Transposition depends on a
+    linear jvp rule. A check of several rules together depends on each of them.
     """
     suspects = [r for r in earlier if r.failed and r.rule is not None and not r.after]
     alike = [r for r in suspects if r.rule == result.rule and _first_line(r) == _first_line(result)]
@@ -184,7 +184,7 @@ def _blame_earlier(earlier: Sequence[Result], result: Result, check: Check) -> R
     return replace(result, rule=first.rule, where=first.where, hint=hint, after=first.check)
 
 
-_BASIC = ("examples", "types", "values")
+_BASIC = ("examples", "types", "values", "pure")
 
 
 def _first_line(result: Result) -> str:

@@ -77,12 +77,12 @@ def _type(z: ShapedArray, *, v: int, n_iter: int) -> ShapedArray:
 
 
 def _impl(z: Any, *, v: int, n_iter: int) -> Any:
-    orders = np.arange(v + 1).reshape(-1, *[1] * z.ndim)
+    orders, wide = np.arange(v + 1).reshape(-1, *[1] * z.ndim), z.astype(np.float64)
     with np.errstate(all="ignore"):
-        out = scipy_special("jn")(orders, z.astype(np.float64))
-    large = np.abs(z) > 1e8  # SciPy rounds the angle there
+        out = scipy_special("jn")(orders, wide)
+    large = np.abs(wide) > 1e8  # SciPy rounds the angle there
     if large.any():
-        x = Array(z[large].astype(np.float64))
+        x = Array(wide[large])
         out[:, large] = np.asarray(_of_any_size(lax.abs(x), x, v))
     return out.astype(z.dtype)
 

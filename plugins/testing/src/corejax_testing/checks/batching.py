@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import corejax
-from corejax_testing.arrays import Array, compare_each
+from corejax_testing.arrays import Array, compare_each, tolerance, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 from corejax_testing.diagnosis import diagnose
@@ -93,7 +93,22 @@ def check_vmap(call: Call, rng: np.random.Generator) -> None:
         got = host(corejax.vmap(call.__call__, in_axes=axes)(*values))
         for out, aval in zip(got, call.avals_out, strict=True):
             _require_shape(out, (size, *aval.shape), axes)
-        _agree(got, elements, call, f"with in_axes={axes}")
+        try:
+            _agree(got, elements, call, f"with in_axes={axes}")
+        except CheckFailure as failure:
+            raise CheckFailure(str(failure), "vmap", _misplaced(got, elements, call) or failure.hint) from None
+
+
+def _misplaced(got: Sequence[Array], elements: Sequence[Sequence[Array]], call: Call) -> str:
+    """Return a hint if all numbers of a batch are right, but the rule returns the wrong position of the batch axis."""
+    rights = [np.stack(outs) for outs in zip(*(host(call(*values)) for values in elements), strict=True)]
+    for i, (out, right) in enumerate(zip(got, rights, strict=True)):
+        bound = 4 * call.example.tolerance * tolerance(right.dtype)
+        for said, actual in itertools.permutations(range(out.ndim), 2):
+            moved = np.moveaxis(np.moveaxis(out, 0, said), actual, 0)
+            if moved.shape == right.shape and np.allclose(wide(moved), wide(right), rtol=bound, atol=bound):
+                return f"the numbers are right, but the batch of result {i} is at another axis than the rule returns"
+    return ""
 
 
 @check("nested_vmap", "vmap", limit=3)

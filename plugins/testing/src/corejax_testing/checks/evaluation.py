@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 
 import numpy as np
 
@@ -67,6 +69,8 @@ def _check_impl(call: Call) -> None:
             found = ShapedArray(np.shape(value), on_host(value).dtype)
         if (found.shape, found.dtype) != (aval.shape, aval.dtype):
             hint = diagnose(value, np.broadcast_to(aval.dtype.type(0), aval.shape))
+            if "elementwise" in call.primitive.tags and found.shape != aval.shape:
+                hint = "an elementwise primitive takes scalars beside arrays: abstract eval refuses them, or broadcasts"
             if _is_of_the_reference(call, i, found):
                 raise CheckFailure(
                     f"abstract eval returns {aval.str_short()} for result {i}, but impl and the example's reference "
@@ -201,7 +205,22 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
         got, right = np.asarray(got), np.asarray(right)
         if right.dtype.kind == got.dtype.kind in "fc" and right.itemsize < got.itemsize:
             got = got.astype(right.dtype)  # NumPy computes functions of int8 in float16
-        compare(got, right.astype(got.dtype), f"result {i}", "impl", scale=call.example.tolerance)
+        with _one_is_wrong("impl or the example's reference function"):
+            compare(got, right.astype(got.dtype), f"result {i}", "impl", scale=call.example.tolerance)
+
+
+@contextmanager
+def _one_is_wrong(which: str) -> Iterator[None]:
+    """Let a failure in the `with` block say that one of two computations is wrong.
+
+    Raises:
+        CheckFailure: in place of the failure, with the same message.
+    """
+    try:
+        yield
+    except CheckFailure as failure:
+        hint = f"{which} is wrong{': ' if failure.hint else ''}{failure.hint}"
+        raise CheckFailure(str(failure), failure.rule, hint) from None
 
 
 def _check_decomposition(call: Call) -> bool:
@@ -211,18 +230,26 @@ def _check_decomposition(call: Call) -> bool:
     if body is None or impl is None or impl.derived is not None or "by" in impl.flags or not alone:
         return False
     wanted = host(body(*map(as_array, call.values), **call.params))
-    try:
+    with _one_is_wrong("impl or the decomposition"):
         compare_each(host(call(*call.values)), wanted, "result", " of impl, against the decomposition,", "impl",
                      scale=call.example.tolerance)  # fmt: skip
-    except CheckFailure as failure:
-        raise CheckFailure(str(failure), "impl", f"impl or the decomposition is wrong: {failure.hint}") from None
     return True
+
+
+_STATE = (
+    "for the same operands impl returns the same numbers: make a counter, a generator's state or a key an operand, or "
+    "declare `effects=` of the primitive"
+)
 
 
 @check("pure", "impl", dtypes=True, shapes=True)
 def check_pure(call: Call, rng: np.random.Generator) -> None:
-    """Check that impl depends only on its operands' numbers, not on memory or earlier calls, and modifies none."""
-    raw_impl(call)  # raises NotApplicable if there is no impl on NumPy arrays
+    """Check that impl depends on its operands' numbers alone, not on memory or earlier calls, and prints nothing."""
+    with redirect_stdout(io.StringIO()) as printed:
+        raw_impl(call)  # raises NotApplicable if there is no impl on NumPy arrays
+    if printed.getvalue() and not call.primitive.effects:
+        hint = "transformations call impl any number of times, or never: declare `effects=` of the primitive"
+        raise CheckFailure(f"impl prints {printed.getvalue()[:40]!r}", "impl", hint)
     mine = call.at([x.copy() for x in call.values])
     first = host(raw_impl(mine))
     for i, (x, before) in enumerate(zip(mine.values, call.values, strict=True)):
@@ -236,10 +263,10 @@ def check_pure(call: Call, rng: np.random.Generator) -> None:
     if call.primitive.effects:
         return  # a primitive with effects may depend on its earlier applications
     for i, (x, y) in enumerate(zip(kept, host(raw_impl(call)), strict=True)):
-        if x.tobytes() != y.tobytes():
+        try:
             compare(y, x, f"result {i}, the second time,", "impl", allowed=0.0)
-            if not np.array_equal(x, y, equal_nan=True):
-                raise CheckFailure(f"result {i} differs from one application to the next", "impl")
+        except CheckFailure as failure:
+            raise CheckFailure(str(failure), "impl", _STATE) from None
     if not any(x.ndim and x.size for x in call.values):
         return
     buffers = [x.copy() for x in call.values]
