@@ -173,6 +173,12 @@ def test_effects_are_refused() -> None:
         corejax.to_jax(noisy)(X)
 
 
+def test_errors_of_corejax_name_the_primitive() -> None:
+    p = Primitive("to_jax_tests.picky", abstract_eval=lambda x: float("no float"))
+    with pytest.raises(ValueError, match=r"^to_jax_tests.picky: could not convert"):
+        corejax.to_jax(p)(X)
+
+
 def test_symbolic_sizes_are_refused() -> None:
     (n,) = jax.export.symbolic_shape("n")
     with pytest.raises(NotImplementedError, match=r"to_jax: sin: an argument has the symbolic shape \(n\)"):

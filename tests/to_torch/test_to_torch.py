@@ -31,6 +31,8 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "several operations": (lambda: lambda x: cnp.sinc(x) * lax.erf(x), lambda x: torch.sinc(x) * torch.erf(x)),
     "linear algebra": (lambda: lambda x: cnp.linalg.cholesky(cnp.outer(x, x) + cnp.eye(4)),
                        lambda x: torch.linalg.cholesky(torch.outer(x, x) + torch.eye(4))),
+    "a matrix product": (lambda: lambda x: 2 * cnp.outer(x, x) @ cnp.outer(x, x + 1),
+                         lambda x: 2 * torch.outer(x, x) @ torch.outer(x, x + 1)),
     "an impl alone": (lambda: square_p(), torch.square),
     "a constant array": (lambda: lambda x: x**2 * np.arange(4, dtype=np.float32), lambda x: x**2 * torch.arange(4)),
     "a constant without a derivative": (lambda: lambda x: lax.zeta(lax.full(x.shape, 3.0, x.dtype), x),
@@ -94,6 +96,7 @@ TRANSFORMATIONS: dict[str, Any] = {
     "compiled vmap": lambda f: lambda x: _compiled(func.vmap(f))(x[None]),
     "compiled vmap of grad": lambda f: lambda x: _compiled(func.vmap(func.grad(lambda y: f(y).sum())))(x[None]),
     "compiled jvp": lambda f: _compiled(lambda x: func.jvp(f, (x,), (x,))[1]),
+    "compiled grad of jvp": lambda f: _compiled(func.grad(lambda x: (func.jvp(f, (x,), (x,))[1] ** 2).sum())),
     "compiled hessian": lambda f: _compiled(func.hessian(lambda x: (f(x) ** 2).sum())),
     "compiled grad, backward": lambda f: _compiled_backward(func.grad(lambda x: f(x).sum())),
     "exported": _exported,
@@ -230,6 +233,22 @@ def test_what_is_refused() -> None:
         corejax.to_torch(find_primitive("sin"))(1.0)
     with pytest.raises(TypeError, match=r"an argument is a tensor of torch.float8_e5m2"):
         corejax.to_torch(find_primitive("sin"))(X.to(torch.float8_e5m2))
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+def test_errors_of_corejax_name_the_primitive(as_kernel: bool) -> None:
+    p = Primitive(f"to_torch_tests.picky_{as_kernel}", abstract_eval=lambda x: float("no float"))
+    _compiled(lambda x: x + 1)(X)  # Dynamo's frames are between those of corejax from then on
+    with pytest.raises(ValueError, match=r"^to_torch_tests_picky_\w+: could not convert"):
+        corejax.to_torch(p, as_kernel=as_kernel)(X)
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+def test_other_sizes_are_compiled_again(as_kernel: bool) -> None:
+    f = corejax.to_torch(lambda x: cnp.sort(x) + 1, as_kernel=as_kernel)
+    compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
+    for size in (3, 4, 5):
+        torch.testing.assert_close(compiled(X[:size]), X[:size].sort()[0] + 1)
 
 
 @pytest.mark.parametrize("as_kernel", [False, True])

@@ -71,6 +71,7 @@ def to_jax(fun: Primitive | Callable[..., Any], **params: Any) -> Callable[..., 
         ]
         return tree.tree_unflatten(entry.out_tree, wrapped)
 
+    in_jax.__code__ = in_jax.__code__.replace(co_name=name)  # corejax's errors begin with it
     in_jax.__name__ = in_jax.__qualname__ = name
     in_jax.__doc__ = f"{name} of corejax, as a function of JAX."
     return jax.jit(in_jax, inline=True)

@@ -211,13 +211,19 @@ def _dot_general(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     ):
         return None
     (contract_x, contract_y), (batch_x, batch_y) = params["dimension_numbers"]
+    free_x, free_y = (
+        [i for i in range(a.ndim) if i not in (*contract, *batch)]
+        for a, contract, batch in zip(avals, (contract_x, contract_y), (batch_x, batch_y), strict=True)
+    )
+    if len(contract_x) == len(free_x) == len(free_y) == 1:
+        # Inside torch.compile, PyTorch 2.13 has no second derivative of the views that einsum makes.
+        order_x, order_y = (*batch_x, *free_x, *contract_x), (*batch_y, *contract_y, *free_y)
+        return lambda xs: (torch.matmul(xs[0].permute(order_x), xs[1].permute(order_y)),)
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     x, y = ([next(letters) for _ in range(a.ndim)] for a in avals)
     for i, j in zip((*contract_x, *batch_x), (*contract_y, *batch_y), strict=True):
         y[j] = x[i]
-    out = [x[i] for i in batch_x]
-    out += [c for i, c in enumerate(x) if i not in (*contract_x, *batch_x)]
-    out += [c for j, c in enumerate(y) if j not in (*contract_y, *batch_y)]
+    out = [x[i] for i in (*batch_x, *free_x)] + [y[j] for j in free_y]
     text = f"{''.join(x)},{''.join(y)}->{''.join(out)}"
     return lambda xs: (torch.einsum(text, *xs),)
 

@@ -84,7 +84,7 @@ def _step(eqn: JaxprEqn) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Te
 def _leaf(eqn: JaxprEqn, memo: dict[Any, ClosedJaxpr], xs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     """Call an equation's primitive as a kernel; `memo` has its programs by types of operands."""
     primitive, params = eqn.primitive, eqn.params
-    types = tuple([(x.dtype, x.shape) for x in xs])
+    types = tuple([(x.dtype, *map(int, x.shape)) for x in xs])  # while PyTorch compiles, sizes may be symbolic
     closed = memo.get(types)
     if closed is None:
         avals = [aval_of(x, primitive.name) for x in xs]

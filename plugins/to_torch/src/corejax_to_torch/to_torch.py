@@ -111,7 +111,9 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     # Dynamo checks at each call what it reads here, so it reads little: no attributes of modules, no helpers.
     operator = operators.operator if as_kernel else composed.operator
     is_compiling = torch.compiler.is_compiling
-    eager = outside_dynamo(_eager_kernel(bridged) if as_kernel else _eager_composed(bridged))
+    eager = _eager_kernel(bridged) if as_kernel else _eager_composed(bridged)
+    _rename(eager, name)
+    eager = outside_dynamo(eager)
 
     def in_torch(*xs: Any) -> Any:
         if not is_compiling():
@@ -120,13 +122,20 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
         structure = bridged.structure
         return outs[0] if structure == 0 else _filled(structure, outs)
 
-    # Dynamo limits the recompilations of each code object, so each function gets its own.
-    identifier = "".join(c if c.isalnum() else "_" for c in name)
-    in_torch.__code__ = in_torch.__code__.replace(co_name=identifier)
-    in_torch.__name__ = in_torch.__qualname__ = identifier
+    _rename(in_torch, name)
     in_torch.__doc__ = f"{name} of corejax, as a function of PyTorch."
     in_torch.as_module = functools.partial(_Module, in_torch)  # type: ignore[attr-defined]  # a function too
     return in_torch
+
+
+def _rename(fun: Any, name: str) -> None:
+    """Give a function a name, with which corejax's errors begin, and code of its own.
+
+    Dynamo limits the recompilations of each code object.
+    """
+    identifier = "".join(c if c.isalnum() else "_" for c in name)
+    fun.__code__ = fun.__code__.replace(co_name=identifier)
+    fun.__name__ = fun.__qualname__ = identifier
 
 
 def _eager_composed(bridged: Bridged) -> Callable[[Sequence[Any]], Any]:
