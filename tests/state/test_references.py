@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
+from tests.value_types import dense, symmetric
 
 
 @given(st.data())
@@ -283,6 +284,19 @@ def test_dtypes_and_shapes_that_do_not_fit() -> None:
     whole = corejax.new_ref(jnp.arange(3))
     with pytest.raises(ValueError, match=r"write value.astype\('int32'\)"):
         whole[...] += 1.5
+
+
+def test_values_of_another_value_type() -> None:
+    x = jnp.eye(2)
+    ref, array = corejax.new_ref(symmetric(x)), corejax.new_ref(x)
+    with pytest.raises(ValueError, match=r"a value of type f32\[2,2\] to Ref.*, which holds Symmetric\[f32\[2,2\]\]"):
+        ref[...] = x
+    with pytest.raises(
+        ValueError, match=r"(?s)a value of type Symmetric.* which holds f32\[2,2\]: write a value of that"
+    ):
+        array[...] = symmetric(x)
+    ref[...] = symmetric(2 * x)
+    np.testing.assert_array_equal(dense(ref[...]), 2 * x)
 
 
 def test_values_of_inner_transformations_are_refused() -> None:

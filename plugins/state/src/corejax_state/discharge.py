@@ -198,7 +198,7 @@ class RefPrimitive:
         ]
 
     def _of_type(self, operand: str, new: Any, earlier: Any) -> Any:
-        """Return the new value of a reference; a number of weak type takes the reference's dtype."""
+        """Return the new value of a reference; numbers of weak type take the reference's dtype."""
         wanted = get_aval(earlier).strip_weak_type()
         try:
             converted = in_dtype_of(wanted, new) if get_aval(new).shape == wanted.shape else None
@@ -206,8 +206,8 @@ class RefPrimitive:
             converted = None
         if converted is None:
             raise self._mismatch(
-                f"{_described(new)} as the new value of {operand!r}, which holds {wanted.str_short()}: return an array "
-                "of this shape and dtype"
+                f"{_described(new)} as the new value of {operand!r}, which holds {wanted.str_short()}: return a value "
+                "of this type"
             )
         return converted
 
