@@ -135,14 +135,14 @@ class InTurn:
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         # All threads acquire locks in the same order, so that no two threads wait for each other.
-        self._waiting = [] if callbacks.running else [cell.lock for cell in sorted(cells, key=id)]
+        self._locks = [cell.turn for cell in sorted(cells, key=id)]
         self._held: list[Any] = []
 
     def __enter__(self) -> None:
         try:
-            for lock in self._waiting:
-                lock.acquire()
-                self._held.append(lock)
+            for lock in self._locks:
+                if lock.acquire(not callbacks.running):
+                    self._held.append(lock)
         except BaseException:  # an interrupt
             self.__exit__()
             raise
