@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
 from corejax.base.seams import Slot
@@ -21,7 +20,7 @@ from corejax.core.trace import Trace, current_trace
 class Cell(Protocol):
     """A variable whose value is an array of a fixed type; cells are compared by identity."""
 
-    lock: RLock  # a compiled call holds it from `take` to `set`
+    turn: Any  # a lock that a compiled call holds from `take` to `set`
 
     @property
     def aval(self) -> ShapedArray:

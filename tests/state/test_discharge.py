@@ -18,6 +18,7 @@ from corejax.extend.plugins import isolated_plugins
 from corejax.ref import RefPrimitive, discharge_rules
 from corejax_state.verification import DISCHARGE
 from corejax_testing.runner import run_check
+from tests.value_types import dense, symmetric
 
 
 @pytest.fixture
@@ -123,6 +124,19 @@ def test_results_params_and_reads() -> None:
     assert push_p.bind(new_ref(jnp.zeros(3)), new_ref(0), 1.0) is None
 
 
+def test_keys_and_value_types() -> None:
+    def scale(matrix: Any, key: Any, x: Any) -> Any:
+        key, used = corejax.random.split(key)
+        return (symmetric(x * dense(matrix)), key), corejax.random.uniform(used)
+
+    scale_p = RefPrimitive("test.scale", ("matrix", "key", "x"), writes=("matrix", "key"), discharge=scale)
+    ref, key = new_ref(symmetric(jnp.eye(2))), new_ref(corejax.random.key(0))
+    draws = [scale_p.bind(ref, key, 2.0), jit(lambda x: scale_p.bind(ref, key, x))(3.0)]
+    draws += lax.scan(lambda _, x: (None, scale_p.bind(ref, key, x)), None, jnp.array([1.0, 2.0]))[1].tolist()
+    assert len(set(map(float, draws))) == 4
+    np.testing.assert_array_equal(dense(ref[...]), 12 * np.eye(2))
+
+
 def test_programs_show_the_primitive_of_arrays() -> None:
     text = str(corejax.make_jaxpr(lambda x: program(push, x))(1.0))
     assert "test.push" in text and "Ref" not in text
@@ -226,6 +240,10 @@ WRONG = {
     ),
     "shape": (lambda a, b, x: ((a, b[:1]), None), r"f32\[1\] as the new value of 'b', which holds f32\[2\]"),
     "dtype": (lambda a, b, x: ((a.astype(int), b), None), r"i32\[2\] as the new value of 'a', which holds f32\[2\]"),
+    "value type": (
+        lambda a, b, x: ((a, symmetric(jnp.eye(2))), None),
+        r"Symmetric.* as the new value of 'b', which holds f32\[2\]",
+    ),
     "no array": (lambda a, b, x: ((a, None), None), "None of type NoneType as the new value of 'b'"),
     "no pair": (lambda a, b, x: [a, b, x], r"a list of 3 instead of a pair \(new_values, out\)"),
     "several results": (lambda a, b, x: ((a, b), (x, x)), "a tuple of 2 as out, instead of an array or None"),

@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
+from tests.value_types import dense, symmetric
 
 
 @given(st.data())
@@ -241,6 +242,34 @@ def test_threads_trace_functions_that_use_one_reference() -> None:
     assert ref[...] == 5.0
 
 
+def test_a_callback_does_not_use_what_its_program_reuses() -> None:
+    """The memory is the program's until it returns; waiting for it would never end."""
+    ref, calls = corejax.new_ref(jnp.zeros(3)), corejax.new_ref(0)
+    read = corejax.jit(lambda: ref[0])
+    count = corejax.jit(lambda: calls.__setitem__(..., calls[...] + 1))
+
+    def callback(use: Any) -> None:
+        count()
+        if use:
+            with pytest.raises(ValueError, match=r"reuses the memory of f32\[3\]"):
+                ref[...]
+            with pytest.raises(ValueError, match=r"reuses the memory of f32\[3\]"):
+                read()
+            read()
+
+    @corejax.jit
+    def step(use: Any) -> None:
+        corejax.debug.callback(callback, use)
+        ref[...] += 1.0
+
+    step(False)
+    with pytest.raises(
+        ValueError, match=r"a compiled call that has not returned reuses the memory of f32\[3\], made at"
+    ):
+        step(True)
+    assert calls[...] == 2
+
+
 def test_make_jaxpr_and_eval_shape_show_the_value_as_argument_and_result() -> None:
     ref = corejax.new_ref(jnp.zeros(3))
 
@@ -283,6 +312,17 @@ def test_dtypes_and_shapes_that_do_not_fit() -> None:
     whole = corejax.new_ref(jnp.arange(3))
     with pytest.raises(ValueError, match=r"write value.astype\('int32'\)"):
         whole[...] += 1.5
+
+
+def test_values_of_another_value_type() -> None:
+    x = jnp.eye(2)
+    ref, array = corejax.new_ref(symmetric(x)), corejax.new_ref(x)
+    with pytest.raises(ValueError, match=r"a value of type f32\[2,2\] to Ref.*, which holds Symmetric\[f32\[2,2\]\]"):
+        ref[...] = x
+    with pytest.raises(ValueError, match=r"(?s)a value of type Symmetric.* which holds f32.*write a value of that"):
+        array[...] = symmetric(x)
+    ref[...] = symmetric(2 * x)
+    np.testing.assert_array_equal(dense(ref[...]), 2 * x)
 
 
 def test_values_of_inner_transformations_are_refused() -> None:

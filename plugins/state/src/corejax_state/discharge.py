@@ -9,8 +9,7 @@ all transformations apply, and a plugin can register faster rules for that primi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import Primitive, RuleRegistry, abstract_eval_rules, get_aval, mismatch
@@ -118,11 +117,7 @@ class RefPrimitive:
                 new value is traced by a transformation inside the function that made the reference.
         """
         refs = self._references(args)
-        values = list(args)
-        for i, name in enumerate(self.operands):
-            if name in refs:
-                with self._naming(name):
-                    values[i] = refs[name][...]
+        values = [self._read(name, x) if name in refs else x for name, x in zip(self.operands, args, strict=True)]
         outs = self.primitive.bind(*values, **params)
         count = len(self.writes)
         self._write(refs, outs[:count])
@@ -158,18 +153,22 @@ class RefPrimitive:
     def _write(self, refs: dict[str, Ref | View], values: Sequence[Any]) -> None:
         """Write the new values; check all of them first, so that an error leaves all references unchanged."""
         for name, value in zip(self.writes, values, strict=True):
-            with self._naming(name):
+            try:
                 _whole(refs[name]).check_storable(value)
+            except ValueError as error:
+                raise self._of_operand(name, error) from None
         for name, value in zip(self.writes, values, strict=True):
             refs[name][...] = value
 
-    @contextmanager
-    def _naming(self, operand: str) -> Iterator[None]:
-        """Name the primitive and the operand in the errors of references."""
+    def _read(self, operand: str, ref: Ref | View) -> Any:
         try:
-            yield
+            return ref[...]
         except ValueError as error:
-            raise ValueError(f"{self.name}: argument {operand!r}: {error}") from None
+            raise self._of_operand(operand, error) from None
+
+    def _of_operand(self, operand: str, error: ValueError) -> ValueError:
+        """Return the error of a reference with the names of the primitive and the operand."""
+        return ValueError(f"{self.name}: argument {operand!r}: {error}")
 
     def _discharged(self, *values: Any, **params: Any) -> list[Any]:
         """Run the discharge rule; return the new values and the results.
@@ -198,7 +197,7 @@ class RefPrimitive:
         ]
 
     def _of_type(self, operand: str, new: Any, earlier: Any) -> Any:
-        """Return the new value of a reference; a number of weak type takes the reference's dtype."""
+        """Return the new value of a reference; numbers of weak type take the reference's dtype."""
         wanted = get_aval(earlier).strip_weak_type()
         try:
             converted = in_dtype_of(wanted, new) if get_aval(new).shape == wanted.shape else None
@@ -206,8 +205,8 @@ class RefPrimitive:
             converted = None
         if converted is None:
             raise self._mismatch(
-                f"{_described(new)} as the new value of {operand!r}, which holds {wanted.str_short()}: return an array "
-                "of this shape and dtype"
+                f"{_described(new)} as the new value of {operand!r}, which holds {wanted.str_short()}: return a value "
+                "of this type"
             )
         return converted
 

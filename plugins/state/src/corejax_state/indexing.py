@@ -48,17 +48,24 @@ def _of_dtype(ref: Any, new: Any) -> Any:
     new = jnp.asarray(new)
     converted = in_dtype_of(ref.aval, new)
     if converted is None:
-        dtype = ref.aval.dtype
-        raise ValueError(
-            f"cannot write an array of dtype {get_aval(new).dtype.name} to {ref!r}, made at {ref._line}, which holds "
-            f"{dtype.name}: write value.astype({dtype.name!r})"
-        )
+        aval, wanted = get_aval(new), ref.aval
+        if aval.dtype == wanted.dtype:  # another value type
+            held, what, advice = wanted.str_short(), f"a value of type {aval.str_short()}", "write a value of that type"
+        else:
+            held, what = wanted.dtype.name, f"an array of dtype {aval.dtype.name}"
+            advice = f"write value.astype({held!r})"
+        raise ValueError(f"cannot write {what} to {ref!r}, made at {ref._line}, which holds {held}: {advice}")
     return converted
 
 
 def in_dtype_of(target: Any, new: Any) -> Any:
-    """Return an array with the dtype of a type, converted if it is a number that the dtype can hold; else None."""
+    """Return an array with the dtype of a type, converted if it is a number that the dtype can hold; else None.
+
+    A value of a value type has to be of the same value type.
+    """
     aval, dtype = get_aval(new), target.dtype
+    if type(aval) is not type(target) or getattr(aval, "fields", None) != getattr(target, "fields", None):
+        return None
     if aval.dtype != dtype and not (aval.weak_type and jnp.result_type(target, aval) == dtype):
         return None
     return lax.convert_element_type(new, dtype) if aval.dtype != dtype or aval.weak_type else new

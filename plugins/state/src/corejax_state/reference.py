@@ -90,6 +90,35 @@ class _Place:
         self.thread = get_ident()
 
 
+class _Turn:
+    """A lock that a compiled call holds while it may reuse the memory of a reference's value.
+
+    Attributes:
+        is_taken: whether the call has taken the value itself and not a copy, so that nothing else may use the value.
+    """
+
+    __slots__ = ("_depth", "_lock", "is_taken")
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._depth = 0
+        self.is_taken = False
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Wait until no other thread holds the lock, if `blocking`; return whether this thread holds it."""
+        if not self._lock.acquire(blocking):
+            return False
+        self._depth += 1
+        return True
+
+    def release(self) -> None:
+        """End a call. A callback makes calls inside the one that calls it back."""
+        self._depth -= 1
+        if self._depth == 0:
+            self.is_taken = False
+        self._lock.release()
+
+
 class Ref:
     """A mutable reference to an array of a fixed shape and dtype; `new_ref` makes it.
 
@@ -103,7 +132,7 @@ class Ref:
 
     """
 
-    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_line", "_places", "lock")
+    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_line", "_places", "turn")
 
     def __init__(self, value: Any, kind: str | None = None) -> None:
         value = as_array(value)
@@ -114,14 +143,14 @@ class Ref:
         self._line = user_line()
         self._ended: str | None = None
         self._places = [_Place(value, current_trace())]
-        self.lock = RLock()
+        self.turn = _Turn()
 
     @classmethod
     def stand_in(cls, aval: ShapedArray) -> Ref:
         """Return a reference without a value, for a function that is traced on references of this type."""
         ref = object.__new__(cls)
         ref._aval, ref._kind, ref._ended, ref._line, ref._places = aval, None, None, "a call of jit", []
-        ref.lock = RLock()
+        ref.turn = _Turn()
         return ref
 
     @property
@@ -213,9 +242,11 @@ class Ref:
         """Return the current value.
 
         Raises:
-            ValueError: the value belongs to a transformation around a function with custom rules that runs below it.
+            ValueError: the value belongs to a transformation around a function with custom rules that runs below it,
+                or a compiled call that has not returned reuses its memory.
         """
         place = self._place()
+        self._check_not_taken()
         place.is_owned = False
         value = place.value
         if isinstance(value, Tracer) and _is_above(value._trace, current_trace()):
@@ -230,9 +261,13 @@ class Ref:
         _check_level(self, self._place(), self._stored(value))
 
     def take(self) -> Any:
-        """Return the value as an array with no other owner."""
+        """Return the value as an array with no other owner; the caller holds `turn`."""
         place = self._place()
-        return place.value if place.is_owned or isinstance(place.value, Tracer) else jnp.copy(place.value)
+        self._check_not_taken()
+        if isinstance(place.value, Tracer):
+            return place.value
+        self.turn.is_taken = place.is_owned
+        return place.value if place.is_owned else jnp.copy(place.value)
 
     def set(self, value: Any) -> None:
         """Replace the value by an array of its type with no other owner."""
@@ -283,6 +318,14 @@ class Ref:
             place = self._last_place()
         assert place is not None
         return place
+
+    def _check_not_taken(self) -> None:
+        """Raise ValueError if a compiled call that has not returned reuses the memory of the value."""
+        if self.turn.is_taken and recording_trace() is None:
+            raise ValueError(
+                f"a compiled call that has not returned reuses the memory of {self.aval.str_short()}, made at "
+                f"{self._line}: a callback or another thread cannot use the reference now; pass the value as an operand"
+            )
 
     def _is_outside_of_batch(self) -> bool:
         """Return whether a `vmap` that does not map over the reference runs inside the function that made it."""

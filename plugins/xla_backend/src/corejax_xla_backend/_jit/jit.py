@@ -56,7 +56,7 @@ from corejax_xla_backend._jit.persisted import PersistedPrograms
 from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
 from corejax_xla_backend._jit.tiers import reason_to_wait, run_first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
-from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, in_turn, keyed_cells, live
+from corejax_xla_backend._jit.traces import InTurn, Signature, TraceCache, TracedProgram, keyed_cells, live
 from corejax_xla_backend._log import is_observed
 from corejax_xla_backend._programs import compiled, run
 from corejax_xla_backend._several_devices import place_at, place_call, place_program
@@ -259,7 +259,7 @@ class Jitted:
         binds = in_context() or checked or any(isinstance(x, Tracer) for x in (*program.consts, *leaves))
         if binds:
             return self._bind(program, [*leaves, *[cell.get() for cell in cells]], cells), None
-        with in_turn(cells):
+        with InTurn(cells):
             return self._take_and_run(program, traced, leaves, cells)
 
     def _take_and_run(

@@ -27,7 +27,7 @@ from corejax.extend.transforms import Cell
 from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.callables import run_donating, unblock_new_calls
 from corejax_xla_backend._jit.options import compiler_flags
-from corejax_xla_backend._jit.traces import TracedProgram, in_turn, keyed_cells
+from corejax_xla_backend._jit.traces import InTurn, TracedProgram, keyed_cells
 from corejax_xla_backend._parts import flat_options, flat_program
 from corejax_xla_backend._programs import compiled, known_options, run
 from corejax_xla_backend._several_devices import assign_devices, place_program
@@ -340,7 +340,7 @@ class Compiled(Stage):
         for name, x, aval in zip(names, leaves, self._argument_avals(), strict=True):
             self._check(name, x, aval)
         backend, cells = self._lowered.target.backend, self._program.cells_of(arguments)
-        with in_turn(cells):
+        with InTurn(cells):
             arrays = [*self._consts, *map(as_array, leaves), *[cell.take() for cell in cells]]
             place_program(self._program.closed, self.name, backend, self._options, arrays)
             if self._executable.calls_python:

@@ -24,7 +24,6 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,17 +127,29 @@ def keyed_cells(args: Any) -> tuple[Any, list[Cell], list[Cell]]:
     return cell_arguments.value.keyed(args)
 
 
-@contextmanager
-def in_turn(cells: Sequence[Cell]) -> Iterator[None]:
-    """Let only one call at a time take the values of cells and set them: the program reuses the memory of the values.
+class InTurn:
+    """A context in which one call at a time takes the values of cells and sets them: it reuses the values' memory.
 
     A callback does not wait, because the program that waits for the callback may use the cells.
     """
-    with ExitStack() as stack:
-        for cell in sorted(cells, key=id):  # all threads wait in the same order
-            if not callbacks.running:
-                stack.enter_context(cell.lock)
-        yield
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        # All threads acquire locks in the same order, so that no two threads wait for each other.
+        self._locks = [cell.turn for cell in sorted(cells, key=id)]
+        self._held: list[Any] = []
+
+    def __enter__(self) -> None:
+        try:
+            for lock in self._locks:
+                if lock.acquire(not callbacks.running):
+                    self._held.append(lock)
+        except BaseException:  # an interrupt
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        while self._held:
+            self._held.pop().release()
 
 
 MAX_TRACES = 4096  # traces of one jitted function
