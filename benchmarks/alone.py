@@ -179,8 +179,31 @@ def imports(rounds: int) -> list[timing.Result]:
     return [timing.Result("import of corejax with all plugins, beside four of them", everything, few, 1.05)]
 
 
+_USE = """
+import time
+import numpy as np
+import corejax, corejax.numpy as jnp
+jnp.ones(3) + 1
+x = np.ones(3, np.float32)
+start = time.process_time()
+{0}
+print(time.process_time() - start)
+"""
+_FIRST_JIT = "corejax.block_until_ready(corejax.jit(lambda x: x + 1)(x))"
+_JAXLIB = "import jaxlib.mlir.dialects.stablehlo, jaxlib.mlir.ir, jaxlib.xla_client"
+
+
+def first_use(rounds: int) -> list[timing.Result]:
+    """CPU time of the first use of `jit` after a first operation, beside jaxlib's own import: 120 ms more at most."""
+    programs = [_USE.format(part) for part in (_FIRST_JIT, _JAXLIB)]
+    times = [[float(timing.output_of(program)) for program in programs] for _ in range(rounds)]
+    use, own = map(min, zip(*times, strict=True))
+    return [timing.Result("first use of jit without jaxlib's import, beside 120 ms", use - own, 0.12, 1.0)]
+
+
 CASES: dict[str, Callable[[int], list[timing.Result]]] = {
     "import of corejax": imports,
+    "first use of jit": first_use,
     "jitted calls, alone": calls,
     "first results": first_results,
     "cached on disk": cached_results,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,31 +17,40 @@ from cases.loops import fresh, nested_scans
 from cases.registry import X
 
 import corejax
-import corejax.lax as clax
-import corejax.numpy as cnp
 
 DEPTHS = range(1, 8)
 
 
 def best(make: Callable[[], Callable[[], Any]], rounds: int) -> float:
-    """Best time of a call of what `make` gives."""
+    """Return the least CPU time of a call of what `make` returns."""
     times = []
     for _ in range(rounds):
         call = make()
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
-def lengths() -> tuple[float, float]:
-    """Seconds to trace 2,000 and 20,000 equations with corejax: the second is to be at most 11 times the first."""
-    a = cnp.asarray(X)
-    short, long = (
-        best(lambda count=count: lambda: corejax.make_jaxpr(chain(clax, count))(a), 5)  # type: ignore[misc]
-        for count in (2000, 20000)
-    )
+def lengths(lib: Any) -> tuple[float, float]:
+    """Return the seconds in which a library traces 2,000 and 20,000 equations."""
+    a = lib.numpy.asarray(X)
+    short, long = (best(lambda n=n: lambda: lib.make_jaxpr(chain(lib.lax, n))(a), 5) for n in (2000, 20000))
     return short, long
+
+
+def mebibytes(lib: Any) -> float:
+    """Return the memory that a traced program of 20,000 equations takes, without the library's own caches."""
+    a = lib.numpy.asarray(X)
+    lib.make_jaxpr(chain(lib.lax, 100))(a)
+    gc.collect()
+    tracemalloc.start()
+    jaxpr = lib.make_jaxpr(chain(lib.lax, 20000))(a)
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del jaxpr
+    return taken / 2**20
 
 
 # -- depth -----------------------------------------------------------------------------------------------------
@@ -116,4 +127,4 @@ def memory() -> dict[str, tuple[int, int]]:
     return {name: (_temporaries(corejax, p(corejax)), _temporaries(jax, p(jax))) for name, p in policies.items()}
 
 
-__all__ = ["DEPTHS", "Curve", "depths", "lengths", "memory"]
+__all__ = ["DEPTHS", "Curve", "depths", "lengths", "mebibytes", "memory"]

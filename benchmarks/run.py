@@ -26,6 +26,8 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+import corejax
+
 IMPORT = "import {0}.numpy as jnp; import numpy as np; x = jnp.asarray(np.ones(8, np.float32)); x + x"
 
 
@@ -55,8 +57,12 @@ def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result
             progress.advance(task)
         results += each_alone(words, rounds, budget)
         if wanted("tracing 20,000 against 2,000 equations", words):
-            small, large = growth.lengths()
-            results.append(timing.Result("tracing 20,000 against 2,000 equations", large, small, 11.0))
+            for name, lib, limit in (("", corejax, 10.2), (", jax", jax, None)):
+                small, large = growth.lengths(lib)
+                results.append(timing.Result(f"tracing 20,000 against 2,000 equations{name}", large, small, limit))
+        if wanted("memory of 20,000 equations", words):
+            ours, theirs = growth.mebibytes(corejax), growth.mebibytes(jax)
+            results.append(timing.Result("memory of 20,000 equations", ours, theirs, 1.0, unit="MiB"))
     return results
 
 

@@ -25,7 +25,7 @@ def mesh() -> Mesh:
 
 
 def loss(x: Any) -> Any:
-    step = lambda i, x: jnp.where(i % 2 == 0, jnp.tanh(x), x + 1)  # noqa: E731
+    step = lambda i, x: jnp.where(i % 2 == 0, jnp.tanh(x), x + 1)
     return jnp.sum(lax.fori_loop(0, 3, step, x) ** 2)
 
 
