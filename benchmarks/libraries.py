@@ -1,6 +1,6 @@
 """JAX's libraries on corejax beside JAX: seconds to import, to the first result and per step, in a process of its own.
 
-    python benchmarks/libraries.py --jax PYTHON [--corejax PYTHON] [--rounds 3] [PROGRAM...]
+    python benchmarks/libraries.py --jax PYTHON [--corejax PYTHON] [--rounds 3] [--write PAGE] [PROGRAM...]
 
 Both interpreters have the libraries of tests/as_jax/libraries.txt; one has jax, the other need not. The environment of
 `make test-libraries` is one for corejax; with `pip install jax` added to a copy of it, one for JAX. `make
@@ -21,6 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 GOALS = {"import": 0.7, "import of jax": 0.7, "first": 0.7, "step": 1.05, "cpu": 1.0}
@@ -175,6 +176,13 @@ def measured(python: str, program: str, corejax: bool) -> dict[str, float]:
     return found
 
 
+def write(page: Path, rows: list[str]) -> None:
+    """Replace the table between two comments in a page."""
+    begin, end = "<!-- libraries -->\n", "<!-- end of libraries -->\n"
+    before, _, rest = page.read_text().partition(begin)
+    page.write_text(before + begin + "".join(f"{row}\n" for row in rows) + end + rest.partition(end)[2])
+
+
 def main() -> None:
     """Measure the programs, print a table, and exit with 1 if a goal is missed."""
     parser = argparse.ArgumentParser()
@@ -182,9 +190,11 @@ def main() -> None:
     parser.add_argument("--jax", required=True, help="the interpreter of an environment with jax and the libraries")
     parser.add_argument("--corejax", default=sys.executable)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", type=Path, help="a page to write the table into")
     options = parser.parse_args()
     missed = []
-    print("| program | | corejax | JAX | ratio | wanted |\n| --- | --- | ---: | ---: | ---: | ---: |")
+    rows = ["| program | | corejax | JAX | ratio | wanted |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    print(*rows, sep="\n")
     for name in options.programs or PROGRAMS:
         best: list[dict[str, float]] = [{}, {}]
         for _ in range(options.rounds):
@@ -195,9 +205,12 @@ def main() -> None:
             side["import of jax"] = side["import"] - best[1]["libraries"]
         for what, goal in GOALS.items():
             own, other = best[0][what], best[1][what]
-            print(f"| {name} | {what} | {own:.4g} s | {other:.4g} s | {own / other:.2f} | {goal} |", flush=True)
+            rows.append(f"| {name} | {what} | {own:.4g} s | {other:.4g} s | {own / other:.2f} | {goal} |")
+            print(rows[-1], flush=True)
             if own > goal * other:
                 missed.append(f"{name}: {what}")
+    if options.write:
+        write(options.write, rows)
     if missed:
         sys.exit(f"missed: {', '.join(missed)}")
 

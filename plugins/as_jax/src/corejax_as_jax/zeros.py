@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-import corejax
 import corejax.numpy as jnp
-from corejax.extend import ShapedArray, UndefPrimal, get_aval
+from corejax.extend import ShapedArray, UndefPrimal, get_aval, tree
 from corejax.extend.transforms import float0
 
 
@@ -34,8 +33,8 @@ class Zero:
         return f"Zero({self.aval})"
 
 
-corejax.tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
-corejax.tree.register_pytree_node(UndefPrimal, lambda x: ((), x.aval), lambda aval, _: UndefPrimal(aval))
+tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+tree.register_pytree_node(UndefPrimal, lambda x: ((), x.aval), lambda aval, _: UndefPrimal(aval))
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:

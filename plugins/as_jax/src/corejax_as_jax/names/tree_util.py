@@ -2,7 +2,7 @@
 
 from typing import Any as _Any
 
-import corejax as _corejax
+from corejax.extend import tree as _tree
 from corejax_as_jax.trees import default_registry
 from corejax_as_jax.trees import tree_functions as _functions
 
@@ -11,6 +11,6 @@ globals().update({f"tree_{name}": function for name, function in _functions.item
 
 def __getattr__(name: str) -> _Any:
     """Return the names of `corejax.tree` but the short ones; `corejax.tree_util`, which has them, loads all plugins."""
-    if f"tree_{name}" in vars(_corejax.tree):
+    if f"tree_{name}" in vars(_tree):
         raise AttributeError(name)
-    return getattr(_corejax.tree, name)
+    return getattr(_tree, name)
