@@ -38,6 +38,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "integers": lambda: lax.add(I64, I64),
     "unsigned": lambda: lax.add(U64, U64),
     "complex": lambda: lax.mul(C128, C128),
+    "index_dtype": lambda: lax.argmax(F64, 0, np.int64),
     "identity": lambda: corejax.jit(lambda x: x)(F64),
     "jit": lambda: corejax.jit(sine)(F64),
     "jit_of_scalar": lambda: corejax.jit(sine)(np.float64(2)),

@@ -270,7 +270,7 @@ def index_reduction(
 
     def function(operand: Any, axis: int, index_dtype: Any = None) -> Any:
         axes = (integer(axis, f"{name}: axis"),)
-        dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
+        dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.canonicalize_dtype(index_dtype)
         return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
     primitive = Primitive(name, abstract_eval=abstract_eval, tags=("exact",), doc=doc)
