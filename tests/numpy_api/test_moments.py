@@ -69,6 +69,17 @@ def test_all_arguments_of_sums() -> None:
     check_mapped(CALLS, X, rtol=1e-4)
 
 
+def test_means_that_are_large_integers_are_exact() -> None:
+    for dtype in (np.int32, np.uint32):
+        x = np.array([2**24 + 1, np.iinfo(dtype).max - 1], dtype)
+        for f in (jnp.mean, jnp.nanmean):
+            for compute in (f, corejax.jit(f, static_argnames=("axis", "dtype"))):
+                found = compute(x[None], axis=0, dtype=dtype)
+                assert found.dtype == dtype
+                np.testing.assert_array_equal(found, x)
+        assert jnp.mean(x, dtype=dtype) == int(x[0]) // 2 + int(x[1]) // 2
+
+
 def test_equality_of_arrays() -> None:
     a = np.array([1, np.nan], np.float32)
     check(lambda xp: xp.array_equal(a, a))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import subprocess
@@ -21,6 +22,7 @@ from corejax.base.tables import restore, snapshot
 from corejax.cli import main
 from corejax.extend import Example, Primitive, ShapedArray, hookimpl, load_everything, registries
 from corejax.extend.plugins import isolated_plugins
+from corejax_testing.command import progress
 from corejax_testing.selection import chosen, faults, notes
 from tests.testing_kit import test_mutations as mutations
 from tests.testing_kit.toys import CHECKS, same, toy
@@ -279,3 +281,21 @@ def test_without_the_plugin_of_meshes_it_is_not_applicable(monkeypatch: pytest.M
     )
     (result,) = corejax_testing.verify(chosen(["sin"])[0], checks=["sharded"])
     assert (result.status, result.message) == ("not applicable", "corejax-parallel is not installed")
+
+
+def test_an_interrupt_in_a_callback_of_the_garbage_collector_is_not_lost() -> None:
+    def interrupted(phase: str, info: dict[str, Any]) -> None:
+        if phase == "stop":
+            raise KeyboardInterrupt
+
+    hook = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt), progress(None) as step:  # which line raises is the question
+        step(advance=1)
+        gc.callbacks.append(interrupted)
+        try:
+            gc.collect()  # Python drops the exception
+        finally:
+            gc.callbacks.remove(interrupted)
+        step(advance=1)
+        pytest.fail("the interrupt is lost")
+    assert sys.unraisablehook is hook

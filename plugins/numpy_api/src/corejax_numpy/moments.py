@@ -57,7 +57,9 @@ def mean(
     refuse_out("mean", out)
     x = array_argument("mean", a)
     dtype = canonical_dtype(dtype) or dtypes.inexact_dtype_of(x.dtype)
-    working = working_dtype(dtypes.inexact_dtype_of(dtype))
+    # float32 does not have all integers of 32 bits.
+    exact = np.dtype(np.float64) if dtypes.is_integer(dtype) and dtype.itemsize > 2 else dtypes.inexact_dtype_of(dtype)
+    working = working_dtype(exact)
     count = _count("mean", x, axis, keepdims, where, working if where is None else dtypes.real_dtype_of(working))
     if where is not None:
         count = lax.convert_element_type(count, working)

@@ -135,7 +135,36 @@ def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_requir
 
 @contextmanager
 def progress(total: float | None, *, counts: bool = False) -> Iterator[Callable[..., None]]:
-    """Show a progress bar if standard error is a terminal; yield a function like `rich.progress.Progress.update`."""
+    """Show a progress bar if standard error is a terminal; yield a function like `rich.progress.Progress.update`.
+
+    The function raises KeyboardInterrupt if Python has dropped one, as it does in callbacks of the garbage collector,
+    of which hypothesis has one.
+    """
+    dropped: list[Any] = []
+    report = sys.unraisablehook
+
+    def keep(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            dropped.append(unraisable.exc_type)
+        else:
+            report(unraisable)
+
+    with _bar(total, counts) as update:
+
+        def step(**fields: Any) -> None:
+            if dropped:
+                raise KeyboardInterrupt
+            update(**fields)
+
+        sys.unraisablehook = keep
+        try:
+            yield step
+        finally:
+            sys.unraisablehook = report
+
+
+@contextmanager
+def _bar(total: float | None, counts: bool) -> Iterator[Callable[..., None]]:
     if not sys.stderr.isatty():
         yield lambda **fields: None
         return

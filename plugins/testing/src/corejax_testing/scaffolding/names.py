@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "elementwise": Kind("elementwise", "softsign", "{name}(x) = x / (1 + |x|)"),
-    "higher-order": Kind("higher_order", "named_call", "Calls of functions as one equation that bears a name"),
+    "higher-order": Kind("higher_order", "named_call", "Calls of functions as one equation that has a name"),
     "impl-only": Kind("impl_only", "running_max", "The largest number so far along an axis"),
 }
 # corejax's own distributions, without the `corejax-`.
