@@ -64,7 +64,7 @@ class _Comparison:
         def bind(xs: Sequence[Var], ys: Sequence[Var]) -> bool:
             """Pair variables in the same position; return whether their types are the same."""
             renamed.update(zip(xs, ys, strict=False))
-            return len(xs) == len(ys) and all(x.aval is y.aval for x, y in zip(xs, ys, strict=True))
+            return [x.aval for x in xs] == [y.aval for y in ys]
 
         def same(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
             if len(xs) != len(ys):
