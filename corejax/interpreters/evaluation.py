@@ -47,6 +47,7 @@ Evaluate = Callable[[Primitive, Sequence[Any], dict[str, Any]], list[Any]]
 RunProgram = Callable[[Jaxpr, Sequence[Any]], list[Any]]
 
 _ndarray = np.ndarray
+_BOXES = (Array, Packed)
 
 # Primitives with an impl rule that takes `Array`s rather than NumPy arrays.
 _takes_arrays: set[Any] = set()
@@ -120,7 +121,10 @@ def run_impl(
         outs = [out]
     del out  # `owned` needs the reference counts without this variable
     outs = owned(outs, [x for x in operands if type(x) is _ndarray])
-    return [(_checked(primitive, o, aval), aval) for o, aval in zip(outs, avals_out, strict=True)]
+    return [
+        (o if type(o) in _BOXES and fits(o, aval) else as_promised(primitive, o, aval), aval)
+        for o, aval in zip(outs, avals_out, strict=True)
+    ]
 
 
 def box_results(results: Sequence[tuple[object, ShapedArray]]) -> list[Array]:
@@ -260,13 +264,6 @@ def as_operand(primitive: Primitive, x: object) -> Array:
     except TypeError as error:
         problem = without_caller(error)
         raise TypeError(f"operand of primitive {primitive.name!r}: {problem}") from None
-
-
-def _checked(primitive: Primitive, out: object, aval: ShapedArray) -> Any:
-    """Check a result of an impl rule against its type; return it as an `Array` if it is one, else as a NumPy array."""
-    if type(out) in (Array, Packed) and fits(out, aval):
-        return out
-    return as_promised(primitive, out, aval)
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -60,22 +59,20 @@ class _Comparison:
     def _same_program(self, a: Jaxpr, b: Jaxpr) -> bool:
         if len(a.eqns) != len(b.eqns):
             return False
-        in_a: dict[Var, int] = {}
-        in_b: dict[Var, int] = {}
-        numbers = itertools.count()
+        renamed: dict[Var, Var] = {}  # from variables of `a` to those of `b`
 
         def bind(xs: Sequence[Var], ys: Sequence[Var]) -> bool:
-            """Assign the same number to variables in the same position; return whether their types are the same."""
+            """Pair variables in the same position; return whether their types are the same."""
+            renamed.update(zip(xs, ys, strict=False))
+            return [x.aval for x in xs] == [y.aval for y in ys]
+
+        def same(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
             if len(xs) != len(ys):
                 return False
             for x, y in zip(xs, ys, strict=True):
-                if x.aval is not y.aval:
+                if not (renamed.get(x, x) is y if type(x) is Var else _same_literal(x, y)):
                     return False
-                in_a[x] = in_b[y] = next(numbers)
             return True
-
-        def same(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
-            return [_key(x, in_a) for x in xs] == [_key(y, in_b) for y in ys]
 
         if not (bind(a.constvars, b.constvars) and bind(a.invars, b.invars)):
             return False
@@ -114,11 +111,9 @@ class _Comparison:
         return bool(x == y)
 
 
-def _key(atom: Atom, numbers: Mapping[Var, int]) -> Any:
-    """Return a key that is equal for equivalent atoms: a variable's number, a free variable, or a literal's bits."""
-    if type(atom) is Var:
-        return numbers.get(atom, atom)
-    return atom.aval, literal_scalar(atom).tobytes()  # type: ignore[arg-type]  # no variable, so a literal
+def _same_literal(x: Any, y: Any) -> bool:
+    """Whether a literal and an atom are literals of one type with the same bits."""
+    return x.aval is y.aval and type(y) is not Var and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()
 
 
 def _same_list(xs: Any, ys: Any, same: Callable[[Any, Any], bool]) -> bool:

@@ -278,11 +278,14 @@ def axis_names_of(params: Params) -> tuple[Any, ...]:
     return name if isinstance(name, tuple) else (name,)
 
 
+_PROGRAMS = ClosedJaxpr | Jaxpr
+
+
 def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
     """Yield the programs among an equation's parameters, also those inside tuples and lists."""
     for value in params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(item, ClosedJaxpr | Jaxpr):
+            if isinstance(item, _PROGRAMS):
                 yield item
 
 
@@ -301,7 +304,7 @@ def programs_of(jaxpr: Jaxpr | ClosedJaxpr) -> list[Jaxpr]:
     programs = [opened(jaxpr)]
     seen = {id(programs[0])}
     for program in programs:
-        for inner in (opened(sub) for eqn in program.eqns for sub in subjaxprs(eqn.params)):
+        for inner in (opened(sub) for eqn in program.eqns if eqn.params for sub in subjaxprs(eqn.params)):
             if id(inner) not in seen:
                 seen.add(id(inner))
                 programs.append(inner)

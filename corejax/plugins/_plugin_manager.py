@@ -263,7 +263,8 @@ class PluginManager:
         Raises:
             PluginError: the object cannot be imported.
         """
-        self.load_for(name)
+        if self._loader.exports.target(name) is None:
+            self.load_for(name)
         entry = self._loader.exports.target(name)
         if entry is None:
             return importlib.import_module(f"corejax.{name}") if self.has_inside(name) else None

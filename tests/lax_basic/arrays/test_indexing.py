@@ -182,6 +182,16 @@ def test_iteration_and_length() -> None:
     assert_same(np.stack([a, b, c], 1), data(2, 3))
 
 
+@pytest.mark.parametrize(
+    ("index", "conversions"), [(1, 0), (np.int32(1), 0), (np.int8(1), 1), (np.int64(1), 0), (np.uint32(1), 1)]
+)
+def test_a_traced_index_is_converted_only_to_another_dtype(index: Any, conversions: int) -> None:
+    jaxpr = corejax.make_jaxpr(lambda x, i: x[i])(data(3), index).jaxpr
+    names = [eqn.primitive.name for eqn in jaxpr.eqns]
+    assert names.count("convert_element_type") == conversions
+    assert names[conversions:] == ["lt", "add", "select_n", "dynamic_slice", "squeeze"]
+
+
 def test_jaxpr_text() -> None:
     text = str(corejax.make_jaxpr(lambda x: x[1, ::-1])(data(2, 3)))
     assert text == (

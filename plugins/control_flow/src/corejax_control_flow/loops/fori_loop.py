@@ -10,6 +10,7 @@ import numpy as np
 from corejax.extend import (
     Array,
     Jaxpr,
+    JaxprEqn,
     ShapedArray,
     Tracer,
     Var,
@@ -21,7 +22,8 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax.extend.messages import api_boundary
+from corejax.extend.messages import api_boundary, capture_source
+from corejax.extend.programs import Literal
 from corejax.extend.transforms import write_cells
 from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops._carries import cached_on, carry_fixed_point, function_or_raise
@@ -217,12 +219,10 @@ def _with_index(old: Jaxpr) -> Jaxpr:
     from corejax_lax_basic import lax
 
     i, *constvars = old.constvars
-    one: Any = as_array(np.ones((), i.aval.dtype))
-    if i.aval.weak_type:
-        one = 1
-    step, _ = stage(lambda i: [lax.add(i, one)], [i.aval], old.debug_info)
-    eqns = [eqn.replace(invars=[i if v is step.invars[0] else v for v in eqn.invars]) for eqn in step.eqns]
-    return Jaxpr(constvars, [i, *old.invars], [*eqns, *old.eqns], [*step.outvars, *old.outvars], old.debug_info)
+    one = Literal(np.ones((), i.aval.dtype)[()], ShapedArray((), i.aval.dtype, i.aval.weak_type))
+    following = Var(i.aval)
+    step = JaxprEqn(lax.add_p, [i, one], [following], {}, capture_source())
+    return Jaxpr(constvars, [i, *old.invars], [step, *old.eqns], [following, *old.outvars], old.debug_info)
 
 
 def _with_bound(old: Jaxpr, aval: ShapedArray) -> tuple[Jaxpr, Jaxpr]:

@@ -33,6 +33,8 @@ from corejax.extend.transforms import Cell, cells_as_constants, decided_by, stag
 from corejax.extend.types import Refinement, conform, join_refinements
 from corejax_control_flow.programs.messages import place, typed_tree
 
+_NO_KEYWORDS = tree.tree_structure({})
+
 
 class Traced(NamedTuple):
     """A traced function.
@@ -69,7 +71,7 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
 def trace_with_cells(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
     """Trace a function, as `trace`, that may read and write cells of enclosing functions."""
     flat = FlatFunction(fun, in_tree)
-    debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
+    debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, _NO_KEYWORDS]))
     try:
         jaxpr, consts, cells = stage_with_cells(flat, avals, debug)
     except TypeError as error:

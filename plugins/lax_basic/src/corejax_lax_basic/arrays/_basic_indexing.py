@@ -6,7 +6,7 @@ negative ones count from the end, then they are clamped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,13 @@ from corejax.extend.types import SymbolicDim, array_method, as_dim, max_dim, min
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.arrays.dynamic_slices import Slice, placed
 from corejax_lax_basic.conversion.convert import convert_element_type
-from corejax_lax_basic.elementwise.arithmetic import add_p
-from corejax_lax_basic.elementwise.comparison import lt_p
-from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p
+from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p, from_front
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import rev_p, squeeze_p
 from corejax_lax_basic.shape.slicing import canonical_index, slice_p
+
+_KEPT = frozenset({int, slice, type(None), type(Ellipsis), Slice})
 
 
 def _refusal(entry: Any) -> TypeError:
@@ -41,7 +40,7 @@ def _refusal(entry: Any) -> TypeError:
 
 def _normalised(entry: Any) -> Any:
     """Return an entry of an index as `int`, `slice`, None, Ellipsis, or an `Array` or tracer."""
-    if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice | Slice) or is_array(entry):
+    if type(entry) in _KEPT or is_array(entry):
         return entry
     if isinstance(entry, bool | np.bool_):
         return as_array(np.asarray(entry))
@@ -64,6 +63,11 @@ def consumed(entry: Any) -> int:
     return 1
 
 
+def is_advanced(entry: Any) -> bool:
+    """Return whether an entry of an index is a boolean array, or an array with axes."""
+    return is_array(entry) and (entry.aval.ndim > 0 or dtypes.is_bool(entry.aval.dtype))
+
+
 def complete(x: Any, index: Any) -> list[Any]:
     """Return an index with an entry for each axis of `x`, and with its Nones.
 
@@ -77,18 +81,23 @@ def complete(x: Any, index: Any) -> list[Any]:
         entries = [_normalised(_listed(e) if isinstance(e, list | tuple) else e) for e in index]
     else:
         entries = [_normalised(index)]
-    places = [i for i, e in enumerate(entries) if e is Ellipsis]
-    if len(places) > 1:
-        raise IndexError("an index can have only one Ellipsis ('...')")
-    missing = x.aval.ndim - sum(consumed(e) for e in entries)
+    missing, gap = x.aval.ndim, None
+    for place, entry in enumerate(entries):
+        if entry is not Ellipsis:
+            missing -= consumed(entry)
+        elif gap is None:
+            gap = place
+        else:
+            raise IndexError("an index can have only one Ellipsis ('...')")
     if missing < 0:
         indexed = x.aval.ndim - missing
         raise IndexError(
             f"Too many indices: array is {x.aval.ndim}-dimensional, but {indexed} were indexed, in {x.aval.str_short()}"
         )
-    at = places[0] if places else len(entries)
-    kept = [Ellipsis] if places and not missing and any(map(is_array, entries)) else []
-    entries = [*entries[:at], *kept, *[slice(None)] * missing, *entries[at + 1 :]]
+    if gap is None:
+        entries += [slice(None)] * missing
+    elif missing or not any(map(is_array, entries)):
+        entries[gap : gap + 1] = [slice(None)] * missing
     return _with_blocks_placed(x, entries) if Slice in map(type, entries) else entries
 
 
@@ -124,21 +133,38 @@ def _listed(entry: list[Any] | tuple[Any, ...]) -> Any:
 
 def basic_index(x: Any, entries: list[Any]) -> Any:
     """Apply an index without arrays."""
-    entries = [e for e in entries if e is not Ellipsis]
-    of_axes = [e for e in entries if e is not None]
-    for axis, size in enumerate(x.aval.shape):
-        if isinstance(size, SymbolicDim) and type(of_axes[axis]) is int:
-            of_axes[axis] = position_in_symbol(of_axes[axis], axis, size)
-    x = _static_part(x, of_axes)
-    dynamic = {axis: e for axis, e in enumerate(of_axes) if is_array(e) or type(e) is Slice}
+    shape = x.aval.shape
+    spans: list[Any] = []  # start, limit and step of each axis of `x`
+    dynamic: dict[int, Any] = {}  # scalars that are data, and blocks, by axis
+    dropped: list[int] = []  # axes of `x` that the result lacks
+    new: list[int] = []  # axes of the result that `x` lacks
+    for entry in entries:
+        if entry is Ellipsis:
+            continue
+        axis = len(spans)
+        if entry is None:
+            new.append(axis - len(dropped) + len(new))
+            continue
+        if type(entry) is slice:
+            spans.append(forward(entry, shape[axis]))
+            continue
+        if type(entry) is int and isinstance(shape[axis], SymbolicDim):
+            entry = position_in_symbol(entry, axis, shape[axis])
+        elif type(entry) is int:
+            entry = static_position(entry, axis, shape[axis])
+        if is_array(entry) or type(entry) is Slice:
+            dynamic[axis] = entry
+            spans.append((0, shape[axis], 1))
+        else:
+            spans.append((entry, entry + 1, 1))
+        if type(entry) is not Slice:
+            dropped.append(axis)
+    x = _static_part(x, spans)
     if dynamic:
         x = _dynamic_part(x, dynamic)
-    dropped = tuple(i for i, e in enumerate(e for e in entries if e is not None) if not isinstance(e, slice | Slice))
     if dropped:
-        x = squeeze_p.bind(x, dimensions=dropped)
-    kept = [e for e in entries if e is None or isinstance(e, slice | Slice)]
-    new = tuple(i for i, e in enumerate(kept) if e is None)
-    return expand_dims(x, new) if new else x
+        x = squeeze_p.bind(x, dimensions=tuple(dropped))
+    return expand_dims(x, tuple(new)) if new else x
 
 
 def static_position(index: Any, axis: int, size: Any) -> Any:
@@ -148,28 +174,17 @@ def static_position(index: Any, axis: int, size: Any) -> Any:
     return canonical_index(index, axis, size)
 
 
-def _static_part(x: Any, entries: list[Any]) -> Any:
-    """Apply the static entries: slices, and integers, whose axes stay with size 1."""
-    shape = x.aval.shape
-    starts, limits, strides, reversed_axes = [], [], [], []
-    for axis, (entry, size) in enumerate(zip(entries, shape, strict=True)):
-        if type(entry) is int or isinstance(entry, SymbolicDim):
-            start = static_position(entry, axis, size)
-            start, limit, step = start, start + 1, 1
-        elif isinstance(entry, slice):
-            start, limit, step = forward(entry, size)
-            if step < 0:
-                step = -step
-                reversed_axes.append(axis)
-        else:
-            start, limit, step = 0, size, 1
-        starts.append(start)
-        limits.append(limit)
-        strides.append(step)
-    if any(start != 0 for start in starts) or tuple(limits) != shape or any(s != 1 for s in strides):
-        steps = tuple(strides) if any(s != 1 for s in strides) else None
-        x = slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=steps)
-    return rev_p.bind(x, dimensions=tuple(reversed_axes)) if reversed_axes else x
+def _static_part(x: Any, spans: list[Any]) -> Any:
+    """Apply static entries, `(start, limit, step)` for each axis."""
+    if spans == [(0, size, 1) for size in x.aval.shape]:
+        return x
+    starts, limits, steps = zip(*spans, strict=True)
+    ones = (1,) * len(steps)
+    strides = tuple(map(abs, steps))
+    if starts != (0,) * len(starts) or limits != x.aval.shape or strides != ones:
+        x = slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=None if strides == ones else strides)
+    reversed_axes = tuple(axis for axis, step in enumerate(steps) if step < 0)
+    return rev_p.bind(x, dimensions=reversed_axes) if reversed_axes else x
 
 
 def forward(entry: slice, size: int) -> tuple[int, int, int]:
@@ -238,30 +253,28 @@ def _dynamic_part(x: Any, entries: Mapping[int, Any]) -> Any:
             raise TypeError(f"arrays can be indexed by integers; the index of axis {axis} is {index.aval.str_short()}")
         if not shape[axis] and type(entries[axis]) is not Slice:
             raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
-    dtype = common_index_dtype(list(indices.values()), shape)
-    zero = make_scalar(0, dtype)
+    dtype = common_index_dtype(indices.values(), shape)
     starts = [
-        from_front(convert_element_type(indices[axis], dtype), size) if axis in indices else zero
+        from_front(in_index_dtype(indices[axis], dtype), size) if axis in indices else make_scalar(0, dtype)
         for axis, size in enumerate(shape)
     ]
     counts = {axis: e.size if type(e) is Slice else 1 for axis, e in entries.items()}
-    sizes = tuple(counts.get(axis, size) for axis, size in enumerate(shape))
+    sizes = tuple([counts.get(axis, size) for axis, size in enumerate(shape)])
     return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)
 
 
-def common_index_dtype(indices: list[Any], shape: tuple[int, ...]) -> np.dtype[Any]:
+def common_index_dtype(indices: Iterable[Any], shape: tuple[int, ...]) -> np.dtype[Any]:
     """Return the dtype in which indices are computed: int32, or 64 bits if an index or size needs them."""
-    wide: list[np.dtype[Any]] = [i.aval.dtype for i in indices if i.aval.dtype.itemsize > 4]
-    if wide:
-        return wide[0]
-    unsigned = any(dtypes.is_unsigned(i.aval.dtype) and i.aval.dtype.itemsize == 4 for i in indices)
-    return np.dtype(np.int64 if unsigned or any(type(d) is int and d > 2**31 - 1 for d in shape) else np.int32)
+    dtype = np.dtype(np.int64 if any(type(d) is int and d > 2**31 - 1 for d in shape) else np.int32)
+    for index in indices:
+        own: np.dtype[Any] = index.aval.dtype
+        if own.itemsize > 4:
+            return own
+        if own == np.uint32:
+            dtype = np.dtype(np.int64)
+    return dtype
 
 
-def from_front(index: Any, size: int) -> Any:
-    """Return indices with the negative ones counted from the end."""
-    dtype = index.aval.dtype
-    if dtypes.is_unsigned(dtype):
-        return index
-    wrapped = add_p.bind(index, make_scalar(size, dtype))
-    return select_n_p.bind(lt_p.bind(index, make_scalar(0, dtype)), index, wrapped)
+def in_index_dtype(index: Any, dtype: np.dtype[Any]) -> Any:
+    """Convert an index to a dtype; an index may be weakly typed."""
+    return index if index.aval.dtype == dtype else convert_element_type(index, dtype)

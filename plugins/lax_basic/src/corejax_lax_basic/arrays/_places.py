@@ -14,12 +14,13 @@ from corejax.extend import ShapedArray, Tracer, as_array, config, dtypes, host_v
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import is_array, make_scalar
-from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, from_front, position_in_symbol
+from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, in_index_dtype, position_in_symbol
 from corejax_lax_basic.arrays.dynamic_slices import Slice
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.iota import iota_p
 from corejax_lax_basic.elementwise.select import clamp
 from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
+from corejax_lax_basic.indexing.dynamic_slicing import from_front
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
 from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.slicing import canonical_index
@@ -148,7 +149,7 @@ class _Building:
         axis = len(self.sizes)
         size = self.aval.shape[axis]
         dtype = common_index_dtype([entry.start], self.aval.shape)
-        start = from_front(convert_element_type(entry.start, dtype), size)
+        start = from_front(in_index_dtype(entry.start, dtype), size)
         self._component(axis, clamp(make_scalar(0, dtype), start, make_scalar(size - entry.size, dtype)), 0)
         self.offsets.append(len(self.shape) - len(self.new_axes))
         self.sizes.append(entry.size)
@@ -248,7 +249,7 @@ def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> 
     values = [as_array(v) for v in values]
     traced = [v for v in values if isinstance(v, Tracer)]
     dtype = values[0].aval.dtype if len(values) == 1 else common_index_dtype(traced, shape)
-    arrays = [convert_element_type(v, dtype) for v in values]
+    arrays = [in_index_dtype(v, dtype) for v in values]
     parts = [
         broadcast_in_dim_p.bind(
             v,

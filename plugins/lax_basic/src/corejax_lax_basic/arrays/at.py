@@ -17,9 +17,9 @@ from corejax.extend.messages import warn_user
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.promotion import result_type
 from corejax_lax_basic._base.rows import named
-from corejax_lax_basic._base.scalars import is_array, make_scalar
+from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._promotion import as_operand, check_dtype_promotion, convert_operand
-from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
+from corejax_lax_basic.arrays._basic_indexing import basic_index, complete, is_advanced
 from corejax_lax_basic.arrays._indexing_by_arrays import gather_places, without_masks
 from corejax_lax_basic.arrays._places import places_of
 from corejax_lax_basic.conversion.convert import convert_element_type_p
@@ -159,11 +159,7 @@ class IndexedArray:
     ) -> Any:
         parsed = PROMISE if mode is None else canonical_mode("at[...].get", mode)
         entries = complete(self.array, self.index)
-        if (
-            mode is None
-            and wrap_negative_indices
-            and not any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries)
-        ):
+        if mode is None and wrap_negative_indices and not any(map(is_advanced, entries)):
             return basic_index(self.array, entries)
         x, entries, _ = without_masks(self.array, entries)
         return gather_places(
@@ -224,6 +220,8 @@ def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
     dtype = x.aval.dtype
     if type(operand) is int and dtypes.is_integer(dtype):
         return make_scalar(operand, dtype), dtype
+    if getattr(operand, "dtype", None) == dtype:
+        return operand, dtype
     if type(operand) is not bool:  # a Python bool has no dtype of its own that could disagree
         check_dtype_promotion(name, (x, operand))
     joint = result_type(x, operand)

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corejax.extend import dtypes
-from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.arrays._at_once import host_of, part_of
-from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
+from corejax_lax_basic.arrays._basic_indexing import basic_index, complete, is_advanced
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
 
 if TYPE_CHECKING:
@@ -54,9 +52,7 @@ def getitem(self: Any, index: Any) -> Any:
             except (IndexError, TypeError, ValueError):  # the general path below raises with a better message
                 pass
     entries = complete(self, index)
-    if any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries):
-        return index_by_arrays(self, entries)
-    return basic_index(self, entries)
+    return index_by_arrays(self, entries) if any(map(is_advanced, entries)) else basic_index(self, entries)
 
 
 def at(self: Any) -> IndexedArrays:

@@ -124,7 +124,7 @@ def canonical_numbers(name: str, numbers: Any, cls: type[_Numbers]) -> _Numbers:
     """
     if type(numbers) is not cls:
         raise TypeError(f"{name}: dimension_numbers must be a {cls.__name__}, got {numbers!r}")
-    canonical: _Numbers = cls(*(ints(field) for field in numbers))
+    canonical: _Numbers = cls(*map(ints, numbers))
     return canonical
 
 

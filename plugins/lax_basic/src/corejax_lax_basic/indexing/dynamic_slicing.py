@@ -73,10 +73,10 @@ def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool 
         raise TypeError(
             f"{name}: allow_negative_indices must have an entry for each axis of {aval.str_short()}: {negative}"
         )
-    return [_from_front(i, n, a) for i, n, a in zip(starts, aval.shape, allowed, strict=True)]
+    return [_start(i, n, a) for i, n, a in zip(starts, aval.shape, allowed, strict=True)]
 
 
-def _from_front(index: Any, size: int, negative: bool) -> Any:
+def _start(index: Any, size: int, negative: bool) -> Any:
     """Return a start counted from the front; if `negative` is True, negative ones count from the end.
 
     Narrow integers become int32, which counts far enough.
@@ -93,13 +93,21 @@ def _from_front(index: Any, size: int, negative: bool) -> Any:
         return index  # abstract evaluation refuses anything but integer scalars
     if dtype.itemsize < 4:
         index, dtype = convert_element_type(index, np.int32), np.dtype(np.int32)
-    if dtypes.is_unsigned(dtype) or not negative:
+    if not negative:
         return index
     if not isinstance(index, Tracer) and not symbolic:
         value = int(np.asarray(index))
         return index if value >= 0 else as_array(np.asarray(value + size, dtype))
-    zero, length = as_array(np.zeros((), dtype)), make_scalar(size, dtype)
-    return select_n_p.bind(lt_p.bind(index, zero), index, add_p.bind(index, length))
+    return from_front(index, size)
+
+
+def from_front(index: Any, size: int) -> Any:
+    """Return indices with the negative ones counted from the end of an axis."""
+    dtype = index.aval.dtype
+    if dtypes.is_unsigned(dtype):
+        return index
+    is_negative = lt_p.bind(index, make_scalar(0, dtype))
+    return select_n_p.bind(is_negative, index, add_p.bind(index, make_scalar(size, dtype)))
 
 
 def _known_start(value: int, size: int, negative: bool) -> Any:

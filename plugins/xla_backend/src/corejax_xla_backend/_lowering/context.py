@@ -268,7 +268,7 @@ class TranslationContext(Placing, Inlining):
         constant = self._write_constant(array, splat)
         if key is not None:  # LLVM does not look into larger constants, so that these need no NaN mark
             self._constants[key] = constant
-            if np.any(array_key != array_key):
+            if np.count_nonzero(array_key != array_key):
                 constant.origins |= KNOWN_NAN
         return constant
 
