@@ -44,6 +44,7 @@ DERIVED = {
     "partial_eval_jaxpr": [],
     "xla_translation": [("decomposition", {"decomposition"}), ("host callback", {"impl", "abstract_eval"})],
     "checkify": [("decomposition", {"decomposition"}), ("NaN in results", set())],
+    "discharge": [],
     "jet": [("decomposition", {"decomposition"}), ("nested JVP", {"jvp"})],
 }
 COMBINATIONS = [
