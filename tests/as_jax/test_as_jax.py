@@ -81,6 +81,17 @@ jax.jit(f)(1.0)"""
     assert result.stdout == "f\n<module>\n", result.stderr
 
 
+def test_reduce_axes_of_gradients_is_empty() -> None:
+    code = """import jax
+print(jax.grad(lambda x: x * x, reduce_axes=())(3.0), jax.value_and_grad(lambda x: x * x, 0, reduce_axes=())(3.0)[1])
+try:
+    jax.grad(lambda x: x, reduce_axes=("i",))
+except NotImplementedError as error:
+    print(error)"""
+    result = run("-m", "corejax_as_jax", "-c", code)
+    assert result.stdout.startswith("6.0 6.0\ngrad: reduce_axes must be empty, got ('i',)"), result.stderr
+
+
 def test_the_path_has_a_package_and_its_metadata() -> None:
     assert (PATH / "jax" / "__init__.py").is_file()
     assert f"Version: {JAX_VERSION}\n" in (PATH / f"jax-{JAX_VERSION}.dist-info" / "METADATA").read_text()

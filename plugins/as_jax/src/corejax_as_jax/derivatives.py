@@ -1,4 +1,4 @@
-"""`jax.jvp` and `jax.custom_jvp`, where JAX is stricter with dtypes and keeps Python numbers."""
+"""`jax.grad`, `jax.jvp` and `jax.custom_jvp`: JAX's arguments, stricter dtypes, and Python numbers that stay."""
 
 from __future__ import annotations
 
@@ -20,6 +20,27 @@ class custom_jvp(corejax.custom_jvp):  # type: ignore[type-arg]  # JAX's class t
         if current_trace() is bottom_trace() and any(type(x) in _NUMBERS for x in tree.tree_leaves((args, kwargs))):
             return self.fun(*args, **kwargs)
         return super().__call__(*args, **kwargs)
+
+
+def grad(fun: Callable[..., Any], *args: Any, reduce_axes: Sequence[Any] = (), **kwargs: Any) -> Callable[..., Any]:
+    """Return the gradient function; see `corejax.grad`. JAX takes `reduce_axes`, which must be empty."""
+    _check_no_axes("grad", reduce_axes)
+    return corejax.grad(fun, *args, **kwargs)
+
+
+def value_and_grad(
+    fun: Callable[..., Any], *args: Any, reduce_axes: Sequence[Any] = (), **kwargs: Any
+) -> Callable[..., Any]:
+    """Return the function of value and gradient; see `corejax.value_and_grad`. `reduce_axes` must be empty."""
+    _check_no_axes("value_and_grad", reduce_axes)
+    return corejax.value_and_grad(fun, *args, **kwargs)
+
+
+def _check_no_axes(name: str, reduce_axes: Sequence[Any]) -> None:
+    if reduce_axes:
+        raise NotImplementedError(
+            f"{name}: reduce_axes must be empty, got {reduce_axes}; apply lax.psum to the gradient"
+        )
 
 
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:

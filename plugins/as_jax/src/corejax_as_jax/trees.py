@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from corejax.extend import tree
 from corejax.ref import Ref
 from corejax_as_jax import references
 
 
+class NodeType(NamedTuple):
+    """How nodes of a type are taken apart and built, in the order of JAX's entries of its registry."""
+
+    to_iter: Callable[[Any], tuple[list[Any], Any]]
+    from_iter: Callable[[Any, Iterable[Any]], Any]
+
+
+def _children(node: Any) -> tuple[list[Any], Any]:
+    """Return the children of a node, and the structure that builds a node from them."""
+    children, treedef = tree.tree_flatten(node, is_leaf=lambda x: x is not node)
+    return children, treedef
+
+
 class NodeTypes:
-    """`kind in _registry`: whether objects of a type are nodes of pytrees."""
+    """`kind in _registry`: whether objects of a type are nodes of pytrees; `_registry[kind]`: their functions."""
+
+    def __getitem__(self, kind: Any) -> NodeType:
+        if kind not in self:
+            raise KeyError(kind)
+        return NodeType(_children, tree.tree_unflatten)
 
     def __contains__(self, kind: Any) -> bool:
         return kind is not Ref and tree.is_tree_node(kind)

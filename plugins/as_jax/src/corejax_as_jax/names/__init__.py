@@ -16,7 +16,9 @@ __corejax__ = _version("corejax")  # `corejax.__version__` imports importlib_met
 
 
 def __getattr__(name: str) -> _Any:
-    home = {"custom_jvp": "derivatives", "jit": "jit", "jvp": "derivatives", "make_jaxpr": "programs"}.get(name)
+    home = {"jit": "jit", "make_jaxpr": "programs"}.get(name)
+    if name in ("custom_jvp", "grad", "jvp", "value_and_grad"):
+        home = "derivatives"
     if home is not None:
         return getattr(_import_module(f"corejax_as_jax.{home}"), name)
     raise AttributeError(name)
