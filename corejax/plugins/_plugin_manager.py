@@ -70,7 +70,7 @@ class PluginManager:
                     self.selection = Selection(os.environ.get(VARIABLE))
                     self.records = by_name(self._find(), self.selection)
                     self._discovered = True
-                    for problem in self.selection.problems(self.records):
+                    for problem in self.selection.problems(self.records) if self.outside is None else ():
                         warn_user(f"{problem}.")
         return self.records
 

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+import corejax
 from tests.kernel import toys as toy_plugin
 from tests.kernel.plugin_sites import fresh, site  # noqa: F401  # fixtures
+
+
+@pytest.fixture(autouse=True)
+def all_plugins_of_a_test_are_selected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--plain` switches off an installed plugin, which managers of a test's own plugins do not find."""
+    corejax.plugins.manager().discover()
+    monkeypatch.delenv("COREJAX_PLUGINS", raising=False)
 
 
 @pytest.fixture

@@ -430,3 +430,9 @@ def test_first_load_from_many_threads(site: Site) -> None:
 def test_dir_of_a_namespace_lists_what_it_exports(name: str) -> None:
     module = importlib.import_module(f"corejax.{name}")
     assert [n for n in dir(module) if not n.startswith("_")] == sorted(module.__all__)
+
+
+def test_an_installed_plugin_that_is_switched_off_is_not_unknown_in_isolation(monkeypatch):
+    monkeypatch.setenv("COREJAX_PLUGINS", "-lax_basic")
+    with isolated_plugins() as manager:
+        manager.discover()  # a warning is an error here
