@@ -77,7 +77,7 @@ class Exports:
 
     def _take_names(self, record: PluginRecord, hook: str, table: Table[str, Any], colons: int) -> None:
         exports, by, closed = _targets(record, hook, colons), Provenance(record.module), self.reserved - _COMPLETED
-        for name, target in () if record.at_home else exports.items():  # first-party plugins have tests for that
+        for name, target in exports.items():
             if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
                 raise PluginError(f"{hook}: {name!r} cannot be written in code; an exported name must be {_WORD}")
             if not all(map(_is_word, re.split("[.:]", target))):
