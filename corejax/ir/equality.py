@@ -59,18 +59,21 @@ class _Comparison:
     def _same_program(self, a: Jaxpr, b: Jaxpr) -> bool:
         if len(a.eqns) != len(b.eqns):
             return False
-        renamed: dict[Var, Var] = {}  # from variables of `a` to those of `b`
+        to_b: dict[Var, Var] = {}
+        to_a: dict[Var, Var] = {}
 
         def bind(xs: Sequence[Var], ys: Sequence[Var]) -> bool:
             """Pair variables in the same position; return whether their types are the same."""
-            renamed.update(zip(xs, ys, strict=False))
+            to_b.update(zip(xs, ys, strict=False))
+            to_a.update(zip(ys, xs, strict=False))
             return [x.aval for x in xs] == [y.aval for y in ys]
 
         def same(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
             if len(xs) != len(ys):
                 return False
             for x, y in zip(xs, ys, strict=True):
-                if not (renamed.get(x, x) is y if type(x) is Var else _same_literal(x, y)):
+                paired = to_b.get(x, x) is y and to_a.get(y, y) is x if type(x) is Var else _same_literal(x, y)
+                if not paired:
                     return False
             return True
 

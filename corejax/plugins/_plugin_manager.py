@@ -96,8 +96,9 @@ class PluginManager:
             for record in list(self.discover().values()):
                 if record.status == "found" and (only is None or record.key in only):
                     self._load(record)
-            complete = all(record.status != "loading" for record in list(self.records.values()))
-            self._loaded = complete and only is None
+            statuses = {record.status for record in list(self.records.values())}
+            complete = "loading" not in statuses
+            self._loaded = complete and "found" not in statuses
             array_methods.set_plugins_loaded(complete)
             for record in list(self.records.values()) if complete else ():
                 self._refuse_hidden(record)

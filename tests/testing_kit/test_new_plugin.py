@@ -139,6 +139,7 @@ def test_it_is_listed(installed: Installed) -> None:
     for row in rules.values():
         assert row.pop("checkify") == "derived"  # plugins' rule kinds
         assert row.pop("jet") in ("derived", "not_required")
+        assert row.pop("discharge") == "not_required"
     assert set(rules) == {
         "new_elementwise.softsign", "new_higher_order.named_call", "new_impl_only.running_max", "acme.wobble"
     }  # fmt: skip

@@ -406,7 +406,7 @@ def test_branches_that_disagree_in_structure():
         return x, {"a": x}
 
     text = message(TypeError, lambda: lax.cond(True, pair, lambda x: x, F(1)))
-    assert "differ in structure" in text
+    assert "the same pytree structure" in text
     assert "true_fun (pair at " in text and "returns (float32[], {'a': float32[]})" in text
     assert "false_fun (<lambda> at " in text and text.endswith("returns float32[]")
 

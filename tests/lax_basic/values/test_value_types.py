@@ -267,7 +267,7 @@ def _squared(x: Any) -> Any:
     ],
 )
 def test_fields_stay_the_same_in_loops_and_branches(name: str, fun: Any, wrap: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match=rf"^{name}: (?s:.)*unit='mm?'\](?s:.)*unit='mm?'\]"):
+    with pytest.raises(TypeError, match=rf"^{name}\b(?s:.)*unit='mm?'\](?s:.)*unit='mm?'\]"):
         wrap(fun)(_measured(jnp.array([2.0, 3.0]), "m"))
 
 
