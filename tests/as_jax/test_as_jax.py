@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from corejax_as_jax import scanning
 from corejax_as_jax.version import JAX_VERSION, PATH
 
@@ -20,11 +22,13 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.engine  # the program compares products bit for bit, which the engine compiles
 def test_a_program_runs_by_the_module() -> None:
     result = run("-m", "corejax_as_jax", PROGRAM)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
 
 
+@pytest.mark.engine  # the program compares products bit for bit, which the engine compiles
 def test_a_program_and_its_subprocesses_run_by_the_command() -> None:
     result = run("-m", "corejax", "as-jax", "--", PROGRAM, "--subprocess")
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr

@@ -50,5 +50,6 @@ def test_page_runs_and_prints_what_it_shows(page: pathlib.Path, tmp_path: pathli
     rest = done.stdout
     for i, (code, shown) in enumerate(parts):
         printed, _, rest = rest.partition(MARK.format(i) + "\n")
+        printed = re.sub(r" \(note: switched off by [^)]*\)", "", printed)  # as `--plain` does
         if shown is not None:
             assert printed.strip() == shown.strip(), f"block {i}:\n{code}"

@@ -32,7 +32,7 @@ def test_settings_are_described_with_their_defaults() -> None:
     shown = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", (DOCS / "settings.md").read_text(), re.MULTILINE))
     defaults = {name: repr(default) for name, (default, *_) in KERNEL_SETTINGS.items()}
     for record in plugins.plugins():
-        declared = record.hook.corejax_declare_settings() or {} if record.at_home else {}
+        declared = record.hook.corejax_declare_settings() or {} if record.at_home and record.hook is not None else {}
         defaults |= {name: repr(default) for name, (default, *_) in declared.items()}
     assert shown == defaults
 

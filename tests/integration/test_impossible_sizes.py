@@ -142,6 +142,7 @@ def test_the_type_itself() -> None:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's heap")
+@pytest.mark.engine
 def test_memory_of_large_arrays_is_used_again():
     program = (
         "import resource\n"

@@ -138,7 +138,9 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """An empty directory of plugin distributions, on the path."""
+    """An empty directory of plugin distributions, on the path; `--plain` switches off a plugin that is not there."""
+    plugins.manager().discover()
+    monkeypatch.delenv("COREJAX_PLUGINS", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = Site(tmp_path)
     yield found

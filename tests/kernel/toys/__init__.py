@@ -16,6 +16,7 @@ from corejax.base import tables
 from corejax.core import array_methods
 from corejax.messages import source_info
 from corejax.plugins._plugin_manager import PluginManager
+from corejax.settings.selection import VARIABLE
 from tests.kernel.toys.functions import *  # noqa: F403
 from tests.kernel.toys.functions import OPERATIONS, OPERATORS
 from tests.kernel.toys.higher import *  # noqa: F403
@@ -30,6 +31,7 @@ def installed(operations: dict[str, Any] = OPERATIONS, operators: dict[str, Any]
     """The toys as the only plugin, for a `with` block: structural operations, array operators, no discovery."""
     earlier = plugins.set_manager(PluginManager(find=lambda: ()))
     before = tables.snapshot(array_methods.methods, structural.table)
+    selection = os.environ.pop(VARIABLE, None)  # of installed plugins, which are not here
     try:
         array_methods.methods.clear()
         for name, operation in operations.items():
@@ -38,5 +40,7 @@ def installed(operations: dict[str, Any] = OPERATIONS, operators: dict[str, Any]
             array_methods.provide(name, method)
         yield
     finally:
+        if selection is not None:
+            os.environ[VARIABLE] = selection
         tables.restore(before)
         plugins.set_manager(earlier)
