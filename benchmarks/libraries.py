@@ -112,13 +112,10 @@ def make():
         updates, state = optimizer.update(grads, state)
         return eqx.apply_updates(field, updates), state, value
 
-    at = [field, optimizer.init(eqx.filter(field, eqx.is_array))]
-
-    def run():
-        *at[:], value = step(*at)
-        return value
-
-    return run, 1
+    state = optimizer.init(eqx.filter(field, eqx.is_array))
+    # Each run starts at the same weights: in the course of a fit the last bits of results decide how many steps the
+    # solver takes.
+    return lambda: step(field, state)[2], 1
 """
 
 NUMPYRO = """

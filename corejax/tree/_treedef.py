@@ -64,14 +64,17 @@ registered: Table[type, Registration] = Table("pytree node", changed=_update_opt
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
     """Hash a spec with its metadata, which optree's hash ignores: changed metadata must not hit old cache entries."""
-    contents: list[Any] = []
+    contents: list[tuple[type, Any]] = []
 
     def collect(kind: type, data: object, children: object) -> None:
         if kind in registered:
-            contents.append(metadata_content(kind, data))
+            contents.append((kind, data))
 
     spec.walk([None] * spec.num_leaves, collect, None)
-    return hash((spec, *contents))
+    try:
+        return hash((spec, *contents))
+    except TypeError:
+        return hash((spec, *[(kind, metadata_content(kind, data)) for kind, data in contents]))
 
 
 def metadata_content(node: type, data: Any) -> Any:
@@ -118,13 +121,12 @@ class PyTreeDef:
         num_nodes: number of nodes, leaves included.
     """
 
-    __slots__ = ("__weakref__", "_children", "_hash", "_paths", "_spec", "num_leaves", "num_nodes")
+    __slots__ = ("__weakref__", "_hash", "_paths", "_spec", "num_leaves", "num_nodes")
 
     _is_interned = True  # an equal structure is the same object
 
     def __init__(self, spec: optree.PyTreeSpec) -> None:
         self._spec = spec
-        self._children: tuple[PyTreeDef, ...] | None = None
         self._hash: int | None = None
         self._paths: list[Any] | None = None  # key paths of the leaves; filled by `_paths_of`
         self.num_leaves: int = spec.num_leaves
@@ -144,9 +146,7 @@ class PyTreeDef:
 
     def children(self) -> list[PyTreeDef]:
         """Return the structures of the root's children; an empty list for a leaf."""
-        if self._children is None:
-            self._children = tuple(from_spec(child) for child in self._spec.children())
-        return list(self._children)
+        return [from_spec(child) for child in self._spec.children()]
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """Return this structure with every leaf replaced by `inner`."""

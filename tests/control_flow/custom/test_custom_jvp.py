@@ -519,3 +519,23 @@ def test_equations_keep_no_arguments_alive():
     closed = corejax.make_jaxpr(program)(1.0)
     gc.collect()
     assert closed.eqns[0].primitive.name == "custom_jvp_call" and seen[0]() is None
+
+
+def test_functions_of_an_equation():
+    w = jnp.asarray(2.0)
+    f = corejax.custom_jvp(lambda x: x * w)
+    f.defjvp(lambda primals, tangents: (f(*primals), 3 * tangents[0]))
+    closed = corejax.make_jaxpr(f)(1.5)
+    [eqn] = closed.eqns
+    operands = [*closed.consts, jnp.asarray(1.5)]
+    params = eqn.primitive.get_bind_params(eqn.params)
+    program, rule = params["subfuns"]
+    near(program.call_wrapped(*operands), [3.0])
+    near(rule.call_wrapped(*operands, *[jnp.zeros(())] * len(closed.consts), jnp.asarray(1.0)), [3.0, 3.0])
+
+    def rebound(x):
+        return eqn.primitive.bind(*closed.consts, x, **params)[0]
+
+    near(corejax.grad(rebound)(1.5), 3.0)
+    with pytest.raises(TypeError, match=r"subfuns.*get_bind_params.*custom_jvp"):
+        eqn.primitive.bind(*operands, **{**params, "subfuns": (program, rule)})

@@ -328,6 +328,16 @@ def test_caches_that_are_cleared(slow_runs: list[str]) -> None:
     assert 3 <= len(slow_runs) <= 5
 
 
+def test_a_deleted_buffer_is_refused() -> None:
+    f = jit(lambda x: called(np.negative, x))
+    for _ in range(3):
+        f(X)
+    x = X + 1
+    x._buf.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(x)
+
+
 def test_under_transformations() -> None:
     f = jit(lambda x: (debug.callback(lambda x: None, x), jnp.sin(x))[1])
     for _ in range(4):

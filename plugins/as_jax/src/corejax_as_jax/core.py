@@ -18,7 +18,6 @@ from corejax.extend import (
     bottom_trace,
     current_trace,
     dtypes,
-    instantiate,
     is_array_like,
     jaxpr_as_fun,
     set_current_trace,
@@ -110,16 +109,9 @@ def equation_params(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _custom_jvp_call(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    rule = params["jvp"]
-
-    def jvp(*flat: Any) -> list[Any]:
-        half = len(flat) // 2
-        outs, tangents = rule.jvp(flat[:half], flat[half:])
-        return [*outs, *(instantiate(t, x) for t, x in zip(tangents, outs, strict=True))]
-
-    fun = _Wrapped(jaxpr_as_fun(params["call_jaxpr"]))
+    fun, jvp = primitive.get_bind_params(params)["subfuns"]
     symbolic = params["symbolic_zeros"]
-    return trace.process_custom_jvp_call(_CustomJvpCall(), fun, _Wrapped(jvp), args, symbolic_zeros=symbolic)
+    return trace.process_custom_jvp_call(_CustomJvpCall(), fun, jvp, args, symbolic_zeros=symbolic)
 
 
 def _custom_vjp_call(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -8,10 +8,18 @@ values that the program closes over; the rule does not take them, so they must h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from corejax.extend import ClosedJaxpr, jvp_rules, move_batch_axis, spread_list
+from corejax.extend import (
+    ClosedJaxpr,
+    Primitive,
+    instantiate,
+    jaxpr_as_fun,
+    jvp_rules,
+    move_batch_axis,
+    spread_list,
+)
 from corejax.extend.transforms import batch_flat
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
 from corejax_control_flow.custom.open_calls import BatchedCall, BatchedRule, boxed, call_primitive
@@ -47,10 +55,57 @@ class BatchedJvp(BatchedRule):
         return moved[:count], spread_list(nonzeros_out, moved[count:])
 
 
+class FlatFunction(NamedTuple):
+    """A function of flat arguments, with the attributes that libraries for JAX read."""
+
+    f: Callable[..., list[Any]]
+    debug_info: Any = None
+
+    def call_wrapped(self, *flat: Any) -> list[Any]:
+        """Call the function."""
+        return self.f(*flat)
+
+
+class Subfunctions(tuple[FlatFunction, FlatFunction]):
+    """The program and the JVP rule of an equation; the rule takes primals and tangents of all operands."""
+
+    __slots__ = ()
+
+
+class CustomJvpCall(Primitive):
+    """The class of `custom_jvp_call`; its `get_bind_params` adds the functions that libraries for JAX call."""
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of an equation, and as `subfuns` the program and the rule as functions."""
+
+        def rule(*flat: Any) -> list[Any]:
+            count, first = len(flat) // 2, params["num_consts"]
+            outs, tangents = params["jvp"].jvp(flat[first:count], flat[count + first :])
+            return [*outs, *map(instantiate, tangents, outs)]
+
+        program = FlatFunction(jaxpr_as_fun(params["call_jaxpr"]))
+        return {**params, "subfuns": Subfunctions((program, FlatFunction(rule)))}
+
+    def bind(self, *args: object, **params: object) -> Any:
+        """Apply the primitive to parameters of an equation or of `get_bind_params`.
+
+        Raises:
+            TypeError: `subfuns` are functions that did not come from `get_bind_params`.
+        """
+        subfuns = params.pop("subfuns", None)
+        if subfuns is not None and type(subfuns) is not Subfunctions:
+            raise TypeError(
+                "custom_jvp_call: the parameter 'subfuns' must come from get_bind_params; to call other functions, use "
+                "corejax.custom_jvp"
+            )
+        return super().bind(*args, **params)
+
+
 custom_jvp_call_p = call_primitive(
     "custom_jvp_call",
     "jvp",
     BatchedJvp,
+    CustomJvpCall,
     tags=("higher_order",),
     doc="Call a program that has a custom JVP rule. Params: call_jaxpr, jvp, name, num_consts, symbolic_zeros.",
 )

@@ -68,16 +68,19 @@ class BatchedRule:
         return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
 
 
-def call_primitive(name: str, param: str, batched_rule: type[BatchedRule], **options: Any) -> Primitive:
+def call_primitive(
+    name: str, param: str, batched_rule: type[BatchedRule], kind: type[Primitive] = Primitive, **options: Any
+) -> Primitive:
     """Define a primitive that calls the program in its parameter `call_jaxpr`.
 
     Args:
         name: name of the primitive.
         param: name of the parameter that holds the custom rule for derivatives.
         batched_rule: class of the parameter's value in a batched call.
+        kind: class of the primitive.
         **options: further arguments of `Primitive`.
     """
-    primitive = Primitive(name, multiple_results=True, decomposition=inlining("call_jaxpr"), **options)
+    primitive = kind(name, multiple_results=True, decomposition=inlining("call_jaxpr"), **options)
     defcall(primitive, "call_jaxpr", inline=True, rules=PLAIN_RULES)
 
     @vmap_rules.register(primitive)

@@ -228,6 +228,7 @@ def _waiting(wait: Callable[[Any], None]) -> Callable[[Any], tuple[tuple[Any], N
     def to_children(array: Any) -> tuple[tuple[Any], None]:
         buffer = array._buf
         # This runs for each array of each call, and nearly all buffers are computed: they need no call of `wait`.
+        # jaxlib ends the process if it is asked whether a deleted buffer is ready.
         if type(buffer) is not Buffer or buffer.is_deleted() or not buffer.is_ready():
             wait(buffer)
         return (buffer,), None

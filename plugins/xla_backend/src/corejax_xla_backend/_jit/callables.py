@@ -143,7 +143,10 @@ def run_donating(
     Raises:
         ValueError: a donated array is also another argument of the call.
     """
-    donation = donating(_arrays(donated), name)
+    arrays = _arrays(donated)
+    if not arrays:
+        return call(*args, **kwargs)
+    donation = donating(arrays, name)
     try:
         try:
             donation.__enter__()
@@ -164,6 +167,6 @@ def _arrays(donated: list[Any]) -> list[Array]:
     arrays: list[Array] = []
     for x in donated:
         items = x.values() if type(x) is dict else x if type(x) in (list, tuple) else (x,)
-        one_level = set(map(type, items)) == {Array}
+        one_level = set(map(type, items)) <= {Array}
         arrays += items if one_level else [leaf for leaf in tree.tree_leaves(x) if type(leaf) is Array]
     return arrays
