@@ -63,7 +63,7 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     if sum(lengths) > len(items):
         raise ValueError(f"{len(items)} items cannot be cut into pieces of lengths {list(lengths)}")
     rest = iter(items)
-    return [*(list(islice(rest, length)) for length in lengths), list(rest)]
+    return [*[list(islice(rest, length)) for length in lengths], list(rest)]
 
 
 def fixpoint(

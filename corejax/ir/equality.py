@@ -64,27 +64,25 @@ class _Comparison:
 
         def bind(xs: Sequence[Var], ys: Sequence[Var]) -> bool:
             """Pair variables in the same position; return whether their types are the same."""
-            to_b.update(zip(xs, ys, strict=False))
-            to_a.update(zip(ys, xs, strict=False))
-            return [x.aval for x in xs] == [y.aval for y in ys]
+            for x, y in zip(xs, ys, strict=False):
+                if x.aval is not y.aval:
+                    return False
+                to_b[x], to_a[y] = y, x
+            return len(xs) == len(ys)
 
         def same(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
-            if len(xs) != len(ys):
-                return False
-            for x, y in zip(xs, ys, strict=True):
+            for x, y in zip(xs, ys, strict=False):
                 paired = to_b.get(x, x) is y and to_a.get(y, y) is x if type(x) is Var else _same_literal(x, y)
                 if not paired:
                     return False
-            return True
+            return len(xs) == len(ys)
 
         if not (bind(a.constvars, b.constvars) and bind(a.invars, b.invars)):
             return False
         for x, y in zip(a.eqns, b.eqns, strict=True):
-            if x.primitive is not y.primitive or not same(x.invars, y.invars):
+            if x.primitive is not y.primitive or not (same(x.invars, y.invars) and bind(x.outvars, y.outvars)):
                 return False
             if (x.params or y.params) and not self._same_params(x.params, y.params):
-                return False
-            if not bind(x.outvars, y.outvars):
                 return False
             if self.scopes and scope_of(x.source_info) != scope_of(y.source_info):
                 return False

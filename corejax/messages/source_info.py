@@ -51,8 +51,8 @@ def capture_source(depth: int = 1, scope: Scope = ()) -> Source | None:
     known = _internal_files
     while frame is not None:
         code = frame.f_code
-        filename = code.co_filename
-        if not (known[filename] if filename in known else _is_internal(filename)):
+        internal = known.get(code.co_filename)
+        if not (_is_internal(code.co_filename) if internal is None else internal):
             return (code, frame.f_lasti, scope) if scope else (code, frame.f_lasti)
         frame = frame.f_back
     return (None, 0, scope) if scope else None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
 from corejax.extend import Array, ShapedArray, Trace, Tracer, as_array, current_trace, get_aval
-from corejax.extend.messages import api_boundary, user_line
+from corejax.extend.messages import api_boundary, capture_source, describe_source
 from corejax.extend.transforms import BatchTrace, recording_trace
 from corejax.extend.types import types_of
 from corejax_lax_basic import lax
@@ -132,7 +132,7 @@ class Ref:
 
     """
 
-    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_line", "_places", "turn")
+    __slots__ = ("__weakref__", "_aval", "_ended", "_kind", "_places", "_source", "turn")
 
     def __init__(self, value: Any, kind: str | None = None) -> None:
         value = as_array(value)
@@ -140,7 +140,7 @@ class Ref:
             value = lax.convert_element_type(value, value.dtype)
         self._aval = get_aval(value)
         self._kind = kind
-        self._line = user_line()
+        self._source: Any = capture_source()  # a place in the user's code, or words
         self._ended: str | None = None
         self._places = [_Place(value, current_trace())]
         self.turn = _Turn()
@@ -149,7 +149,7 @@ class Ref:
     def stand_in(cls, aval: ShapedArray) -> Ref:
         """Return a reference without a value, for a function that is traced on references of this type."""
         ref = object.__new__(cls)
-        ref._aval, ref._kind, ref._ended, ref._line, ref._places = aval, None, None, "a call of jit", []
+        ref._aval, ref._kind, ref._ended, ref._source, ref._places = aval, None, None, "a call of jit", []
         ref.turn = _Turn()
         return ref
 
@@ -197,6 +197,11 @@ class Ref:
     def addupdate(self, value: Any, idx: Any = ...) -> None:
         """Add to the part at an index, as the function `addupdate` does."""
         add_to(self, idx, value)
+
+    @property
+    def _line(self) -> str:
+        """The user's line that made the reference, for messages."""
+        return self._source if isinstance(self._source, str) else describe_source(self._source)
 
     def __len__(self) -> int:
         if not self.aval.shape:
@@ -304,7 +309,7 @@ class Ref:
         while len(self._places) > 1 and place is not None and not place.level.alive:
             self._places.remove(place)  # an interrupt has prevented `leave`
             place = self._last_place()
-        self.check_alive()
+        self._check_alive(place)
         if self._kind == GENERATOR and self._is_outside_of_batch():
             raise ValueError(
                 f"the generator made at {self._line} is outside of a vmap, in which every element would draw the same "
@@ -336,16 +341,17 @@ class Ref:
 
     def _last_place(self) -> _Place | None:
         """Return the place of the innermost function of this thread that uses the reference; None for a stand-in."""
-        places = self._places
-        if len(places) < 2:  # the usual case, fast
-            return places[0] if places else None
-        # Other threads may be tracing functions that use the reference.
-        thread = get_ident()
-        return next((p for p in reversed(places[1:]) if p.thread == thread), places[0])
+        thread = get_ident()  # other threads may be tracing functions that use the reference
+        for place in reversed(self._places):
+            if place.thread == thread:
+                return place
+        return self._places[0] if self._places else None
 
     def check_alive(self) -> None:
         """Raise ValueError if the function that made the reference has ended."""
-        place = self._last_place()
+        self._check_alive(self._last_place())
+
+    def _check_alive(self, place: _Place | None) -> None:
         if place is None:
             return
         if not place.level.alive or (place.recorder is not None and not place.recorder.alive):

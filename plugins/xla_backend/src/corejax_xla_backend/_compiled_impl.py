@@ -62,7 +62,7 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
         return None
 
     def impl(*arrays: Array, **params: Any) -> Any:
-        if impl_rules.is_written(primitive) and (callbacks.running or interpreting()):
+        if (callbacks.running or interpreting()) and impl_rules.is_written(primitive):
             why = "its caller is evaluated eagerly while the compiler works"
             if callbacks.running:
                 why = "a compiled program calls back its impl rule and waits for it"

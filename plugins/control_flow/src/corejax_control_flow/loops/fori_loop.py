@@ -219,7 +219,7 @@ def _with_index(old: Jaxpr) -> Jaxpr:
     from corejax_lax_basic import lax
 
     i, *constvars = old.constvars
-    one = Literal(np.ones((), i.aval.dtype)[()], ShapedArray((), i.aval.dtype, i.aval.weak_type))
+    one = Literal(i.aval.dtype.type(1), ShapedArray((), i.aval.dtype, i.aval.weak_type))
     following = Var(i.aval)
     step = JaxprEqn(lax.add_p, [i, one], [following], {}, capture_source())
     return Jaxpr(constvars, [i, *old.invars], [step, *old.eqns], [following, *old.outvars], old.debug_info)

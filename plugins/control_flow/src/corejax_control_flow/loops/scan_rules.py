@@ -109,27 +109,28 @@ def scan_abstract_eval(
         raise ValueError(
             f"scan: length must be at least 0 and unroll at least 1, got length={length} and unroll={unroll}"
         )
-    if not len(avals) == len(jaxpr.in_avals) == len(linear):
+    takes, returns = jaxpr.in_avals, jaxpr.out_avals
+    if not len(avals) == len(takes) == len(linear):
         raise TypeError(
-            f"scan: a body of {len(jaxpr.in_avals)} arguments was given {len(avals)} operands and "
+            f"scan: a body of {len(takes)} arguments was given {len(avals)} operands and "
             f"{len(linear)} flags in `linear`"
         )
-    if len(jaxpr.in_avals) < num_consts + num_carry or len(jaxpr.out_avals) < num_carry:
+    if len(takes) < num_consts + num_carry or len(returns) < num_carry:
         raise TypeError(
             f"scan: the body must take {num_consts} constants and {num_carry} carries and return {num_carry} carries"
         )
-    consts, carry, xs = split_list(jaxpr.in_avals, [num_consts, num_carry])
+    consts, carry, xs = split_list(takes, [num_consts, num_carry])
     expected = [*consts, *carry, *stacked(length, xs)]
     kinds = ["a constant"] * num_consts + ["an initial carry"] * num_carry + ["a scanned array"] * len(xs)
     for i, (got, want, kind) in enumerate(zip(avals, expected, kinds, strict=True)):
         if not same_but_weak_type(got, want):
             raise TypeError(f"scan: operand {i}, {kind}, is {got.str_short()}, the body takes {want.str_short()}")
-    for i, (taken, returned) in enumerate(zip(carry, jaxpr.out_avals[:num_carry], strict=True)):
+    for i, (taken, returned) in enumerate(zip(carry, returns[:num_carry], strict=True)):
         if not same_but_weak_type(taken, returned):
             raise TypeError(
                 f"scan: the body takes carry {i} as {taken.str_short()} and returns it as {returned.str_short()}"
             )
-    return [*carry, *stacked(length, jaxpr.out_avals[num_carry:])]
+    return [*carry, *stacked(length, returns[num_carry:])]
 
 
 @jvp_rules.register(scan_p, symbolic_zeros=True)

@@ -223,7 +223,8 @@ def known_program(transform: str, fun: Callable[..., Any], jaxpr: Jaxpr) -> Jaxp
     cached = _known.get(key)
     if cached is not None and same_jaxpr(cached, jaxpr, scopes=True):
         return cached
-    if not any(callable(x) for part in programs_of(jaxpr) for eqn in part.eqns for x in eqn.params.values()):
+    params = [eqn.params for part in programs_of(jaxpr) for eqn in part.eqns if eqn.params]
+    if not any(callable(x) for values in params for x in values.values()):
         jaxpr.debug_info = jaxpr.debug_info.without_function()
         _known[key] = jaxpr
         drop_oldest(_known, _LIMIT)
