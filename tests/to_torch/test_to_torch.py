@@ -119,6 +119,23 @@ def test_transformations_of_torch(name: str, transformation: str, as_kernel: boo
     torch.testing.assert_close(got, wanted, rtol=2e-4, atol=2e-4)
 
 
+CONSTANTS = {
+    "an array": np.arange(4, dtype=np.float32),
+    "a complex array": np.arange(4, dtype=np.complex64) * (1 + 2j),
+    "bfloat16": np.asarray(cnp.arange(4, dtype=cnp.bfloat16)),
+    "a complex number": 2 + 3j,
+    "a complex number that is not finite": complex(np.nan, np.inf),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_of_exported_programs(name: str) -> None:
+    f = corejax.to_torch(lambda x: x + CONSTANTS[name])
+    wanted = f(X)
+    for transform in (_exported, _compiled):
+        torch.testing.assert_close(transform(f)(X), wanted, equal_nan=True)
+
+
 @pytest.mark.parametrize("as_kernel", [False, True])
 def test_complex_gradients_are_conjugated(as_kernel: bool) -> None:
     z = torch.tensor([1 + 2j, 0.5 - 1j], requires_grad=True)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from corejax.extend import ClosedJaxpr, JaxprEqn, decomposed, host_value, jvp_rules, stage_closed
+from corejax.extend import ClosedJaxpr, JaxprEqn, decomposed, host_value, jvp_rules, memoised, stage_closed
 from corejax.extend.programs import Literal, subjaxprs
 from corejax_to_torch import kernel, keys
 from corejax_to_torch.aten import operation
@@ -50,11 +50,24 @@ def evaluate(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tens
     def read(v: Any) -> torch.Tensor:
         return constant(v, traced).to(device) if isinstance(v, np.ndarray) else env[v]
 
-    for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-        env[v] = read(np.asarray(host_value(c)))
+    exports = traced and torch.compiler.is_exporting()
+    for i, (v, c) in enumerate(zip(jaxpr.constvars, closed.consts, strict=True)):
+        array = np.asarray(host_value(c))
+        env[v] = _constant_of_kernel(closed, i).to(device) if exports and array.ndim else read(array)
     for step, invars, outvars in steps:
         env.update(zip(outvars, step([read(v) for v in invars]), strict=True))
     return [read(_reader(v)) for v in jaxpr.outvars]
+
+
+def _constant_of_kernel(closed: ClosedJaxpr, index: int) -> torch.Tensor:
+    """Return a constant of a program as the result of a kernel without operands.
+
+    `ExportedProgram.run_decompositions` loses new tensors (pytorch/pytorch#164461).
+    """
+    key = ("to_torch.constant", index)
+    program = memoised(closed, key, lambda: stage_closed(lambda: [closed.consts[index]], ()))
+    outs: list[torch.Tensor] = torch.ops.corejax.call([], keys.key_of(program))
+    return outs[0]
 
 
 def _reader(v: Any) -> Any:

@@ -98,7 +98,9 @@ def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
 
 def constant(host: np.ndarray[Any, Any], traced: bool) -> torch.Tensor:
     """Return a copy of an array as a tensor; `traced` says whether PyTorch's compiler traces the program."""
-    if traced and not host.ndim and host.dtype.kind != "c":  # torch.export takes numbers, but not new tensors
+    if traced and not host.ndim:  # torch.export takes numbers, but not new tensors
+        if host.dtype.kind == "c":  # PyTorch prints complex numbers that are not finite as names that do not exist
+            return torch.complex(constant(host.real, traced), constant(host.imag, traced))
         return torch.full((), host.item(), dtype=TO_TORCH[host.dtype])
     narrow = host.dtype == ml_dtypes.bfloat16  # PyTorch does not take it from NumPy
     tensor = torch.from_numpy(np.array(host.view(np.int16) if narrow else host))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from corejax_to_torch import composed, kernel, keys, operators
 from corejax_to_torch.tensors import aval_of, outside_dynamo
 from corejax_xla_backend.hlo import host_function
 
-_numbers = itertools.count()
 OLDEST, NEWEST = (2, 13), (2, 14)
 
 
@@ -32,13 +30,12 @@ class Bridged:
 
     def __init__(self, fun: Callable[..., Any], name: str) -> None:
         self.name = name
-        self.key = f"{name}#{next(_numbers)}"
         self.structure: Any = None
         self.returns_tensor = True
         self._fun = fun
         self._staged: dict[Any, tuple[ClosedJaxpr, Any]] = {}
         self._of_tensors: dict[Any, tuple[ClosedJaxpr, Any]] = {}  # a type of a tensor is quicker than one of corejax
-        keys.register(self.key, self.stage)
+        self.key = keys.register(name, self.stage)
 
     def of_tensors(self, xs: Sequence[torch.Tensor]) -> tuple[ClosedJaxpr, Any]:
         """Return the program and the structure of its result for the types of tensors, memoised.
