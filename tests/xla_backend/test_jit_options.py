@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -232,3 +234,21 @@ def test_efforts_that_are_none(name: str, value: Any) -> None:
         corejax.config.update(name, value)
     with pytest.raises(ValueError, match=f"{name} is "):
         jit(lambda x: x, compiler_options={name: value})
+
+
+LATE_SETTING = """
+import numpy as np, corejax
+from corejax.extend import config
+
+step = corejax.jit(lambda x: x + 1)
+step(np.ones(3))
+config.add_setting("acme_level", 1, int, traced=True)  # as a plugin does that is loaded between two traces
+explanation = corejax.explain(step)(np.ones(3))
+print(*(reason for event in explanation.jit if event.kind == "trace" for reason in event.reasons))
+"""
+
+
+def test_a_setting_that_came_between_two_traces_is_named() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE_SETTING], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "settings: acme_level=1, was not known\n"

@@ -40,6 +40,7 @@ def test_values_are_those_of_small_arrays_and_the_same_each_time(name: str) -> N
         np.testing.assert_array_equal(f(jnp.asarray(X)), first)
 
 
+@pytest.mark.engine
 def test_it_is_compiled_once_under_its_name(caplog: pytest.LogCaptureFixture) -> None:
     corejax.clear_caches()
     x = jnp.asarray(X)

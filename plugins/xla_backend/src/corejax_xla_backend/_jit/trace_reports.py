@@ -93,8 +93,10 @@ def _static_repr(value: tuple[type, Any], other: tuple[type, Any]) -> str:
 
 
 def _setting_differences(new: Sequence[Any], old: Sequence[Any]) -> str:
-    changed = [f"{name}={a!r}, was {b!r}" for name, a, b in zip(config.trace_settings, new, old, strict=True) if a != b]
-    return f"settings: {', '.join(changed)}"
+    names = config.trace_settings
+    changed = [f"{name}={a!r}, was {b!r}" for name, a, b in zip(names, new, old, strict=False) if a != b]
+    added = zip(names[len(old) :], new[len(old) :], strict=False)  # of a plugin that was loaded between the traces
+    return f"settings: {', '.join([*changed, *(f'{name}={value!r}, was not known' for name, value in added)])}"
 
 
 LAYERS = 20  # equal layers that are worth a scan
