@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from corejax import jit, jvp, new_ref, vmap
@@ -76,7 +75,7 @@ def _tangents(fun: Callable[..., Any], values: Sequence[Any], moving: Sequence[b
 def _same(how: str, got: Sequence[Any], wanted: Sequence[Any]) -> None:
     for i, (x, y) in enumerate(zip(map(np.asarray, got), map(np.asarray, wanted), strict=True)):
         if dtypes.is_inexact(y.dtype):
-            allowed = float(ml_dtypes.finfo(y.dtype).eps) ** 0.5  # type: ignore[no-untyped-call]  # ml_dtypes is untyped
+            allowed = float(dtypes.finfo(y.dtype).eps) ** 0.5
             same = np.allclose(x.astype(complex), y.astype(complex), rtol=allowed, atol=allowed, equal_nan=True)
         else:
             same = np.array_equal(x, y)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 
 class CheckFailure(Exception):
     """A rule is wrong.
@@ -19,3 +22,13 @@ class CheckFailure(Exception):
 
 class NotApplicable(Exception):
     """The check does not apply to these operands; the message says why."""
+
+
+@contextmanager
+def hinting(hint_of: Callable[[CheckFailure], str]) -> Iterator[None]:
+    """Give a failure in the `with` block the hint `hint_of(failure)`."""
+    try:
+        yield
+    except CheckFailure as failure:
+        failure.hint = hint_of(failure)
+        raise

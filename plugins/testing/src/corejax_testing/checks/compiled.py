@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +16,7 @@ from corejax_testing.arrays import Array, compare, compare_each, is_inexact, req
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check, place_of
 from corejax_testing.diagnosis import ADVICE
-from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.outcomes import CheckFailure, NotApplicable, hinting
 
 RULE = "xla_translation"
 
@@ -51,25 +51,16 @@ def check_xla(call: Call, rng: np.random.Generator) -> None:
     """Check that the compiled primitive returns what impl returns."""
     _needs_backend(call)
     wanted = host(call(*call.values))
-    with _or_impl(call):
+    with hinting(partial(_or_impl, call)):
         compare_each(_compiled(call), wanted, "result", " of the compiled program", RULE, scale=call.example.tolerance)
 
 
-@contextmanager
-def _or_impl(call: Call) -> Iterator[None]:
-    """Let a failure in the `with` block say that impl may be wrong, if nothing else computes what it does.
-
-    Raises:
-        CheckFailure: in place of the failure, with the same message.
-    """
-    try:
-        yield
-    except CheckFailure as failure:
-        if call.example.reference is not None or call.primitive.decomposition is not None:
-            raise
-        place = place_of(call.primitive, "impl")
-        hint = f"{failure.hint or ADVICE[RULE]}; or impl is wrong ({place}): `reference=` of the example would tell"
-        raise CheckFailure(str(failure), failure.rule, hint) from failure.__cause__
+def _or_impl(call: Call, failure: CheckFailure) -> str:
+    """Return the hint of a failure; it says that impl may be wrong, if nothing else computes what it does."""
+    if call.example.reference is not None or call.primitive.decomposition is not None:
+        return failure.hint
+    place = place_of(call.primitive, "impl")
+    return f"{failure.hint or ADVICE[RULE]}; or impl is wrong ({place}): `reference=` of the example would tell"
 
 
 @check("stablehlo", RULE, dtypes=True, limit=16)
@@ -105,7 +96,7 @@ def check_special(call: Call, rng: np.random.Generator) -> None:
         for i, (got, right) in enumerate(zip(outs, wanted, strict=True)):
             for k in _suspects(there, got, right):
                 at = ", ".join(repr(v[k].item()) for v in there.values)
-                with _or_impl(call):
+                with hinting(partial(_or_impl, call)):
                     compare(got[k], right[k], f"result {i} at ({at}), {name},", rule, scale=call.example.tolerance)
                 require_zeros(got[k], right[k], f"result {i} at ({at}), {name},", rule)
             if rule == RULE:

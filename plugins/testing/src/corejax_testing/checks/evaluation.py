@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import redirect_stdout, suppress
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from corejax_testing.arrays import Array, compare, compare_each, is_inexact, on_
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import at_fault, check, place_of
 from corejax_testing.diagnosis import diagnose
-from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.outcomes import CheckFailure, NotApplicable, hinting
 
 
 def raw_impl(call: Call) -> list[Array]:
@@ -205,22 +205,13 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
         got, right = np.asarray(got), np.asarray(right)
         if right.dtype.kind == got.dtype.kind in "fc" and right.itemsize < got.itemsize:
             got = got.astype(right.dtype)  # NumPy computes functions of int8 in float16
-        with _one_is_wrong("impl or the example's reference function"):
+        with hinting(partial(_one_is_wrong, "impl or the example's reference function")):
             compare(got, right.astype(got.dtype), f"result {i}", "impl", scale=call.example.tolerance)
 
 
-@contextmanager
-def _one_is_wrong(which: str) -> Iterator[None]:
-    """Let a failure in the `with` block say that one of two computations is wrong.
-
-    Raises:
-        CheckFailure: in place of the failure, with the same message.
-    """
-    try:
-        yield
-    except CheckFailure as failure:
-        hint = f"{which} is wrong{': ' if failure.hint else ''}{failure.hint}"
-        raise CheckFailure(str(failure), failure.rule, hint) from None
+def _one_is_wrong(which: str, failure: CheckFailure) -> str:
+    """Return the hint of a failure: one of two computations is wrong."""
+    return f"{which} is wrong{': ' if failure.hint else ''}{failure.hint}"
 
 
 def _check_decomposition(call: Call) -> bool:
@@ -230,7 +221,7 @@ def _check_decomposition(call: Call) -> bool:
     if body is None or impl is None or impl.derived is not None or "by" in impl.flags or not alone:
         return False
     wanted = host(body(*map(as_array, call.values), **call.params))
-    with _one_is_wrong("impl or the decomposition"):
+    with hinting(partial(_one_is_wrong, "impl or the decomposition")):
         compare_each(host(call(*call.values)), wanted, "result", " of impl, against the decomposition,", "impl",
                      scale=call.example.tolerance)  # fmt: skip
     return True
