@@ -1,9 +1,9 @@
 """`jax`: corejax, and what libraries ask of jax beside it."""
 
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
 from typing import Any as _Any
 
+import corejax as _corejax
 from corejax import Array  # a class: not resolved lazily, so that the finder need not be asked for each annotation
 from corejax_as_jax.callbacks import io_callback as _io_callback
 from corejax_as_jax.callbacks import pure_callback
@@ -12,13 +12,16 @@ from corejax_as_jax.references import Ref, empty_ref, free_ref, freeze, new_ref,
 from corejax_as_jax.version import JAX_VERSION as __version__
 
 __version_info__ = tuple(int(number) for number in __version__.split("."))
-__corejax__ = _version("corejax")  # `corejax.__version__` imports importlib_metadata, which takes longer
+__corejax__ = _corejax.__version__
+
+_HOMES = {
+    "jit": "jit",
+    "make_jaxpr": "programs",
+    **dict.fromkeys(("custom_jvp", "grad", "jvp", "value_and_grad"), "derivatives"),
+}
 
 
 def __getattr__(name: str) -> _Any:
-    home = {"jit": "jit", "make_jaxpr": "programs"}.get(name)
-    if name in ("custom_jvp", "grad", "jvp", "value_and_grad"):
-        home = "derivatives"
-    if home is not None:
-        return getattr(_import_module(f"corejax_as_jax.{home}"), name)
-    raise AttributeError(name)
+    if name not in _HOMES:
+        raise AttributeError(name)
+    return getattr(_import_module(f"corejax_as_jax.{_HOMES[name]}"), name)
