@@ -12,6 +12,7 @@ from corejax.extend import (
     Jaxpr,
     JaxprEqn,
     MissingRuleError,
+    Primitive,
     ShapedArray,
     Var,
     attribute_to_rule,
@@ -24,6 +25,7 @@ from corejax.extend import (
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
 from corejax.extend.types import physical_rules
+from corejax_xla_backend._lowering.chains import LONGEST_CHAIN, links, longest_chain
 from corejax_xla_backend._lowering.function import Function
 from corejax_xla_backend._lowering.partitioned_calls import partition_equation, should_partition
 from corejax_xla_backend._lowering.regions import TOKEN, Region
@@ -79,14 +81,17 @@ class Inlining(Function):
         """Append an open program's operations; `vals` are its constants and arguments.
 
         Rules and locations are looked up once for each primitive, and each primitive and line, because programs repeat
-        them. Two facts are tracked beside the values: which scalars are known while the program is lowered
-        (`KnownValue`), and which results the compiler can prove to be NaN (`_mark_nan`).
+        them. Three facts are tracked beside the values: which scalars are known while the program is lowered
+        (`KnownValue`), which results the compiler can prove to be NaN (`_mark_nan`), and how many operations are
+        computed in the loop that reads a value (`chains`).
         """
         env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))
         module, platform = self.module, self.platform
         outer_state = self.mark, self.scope, self.source
         scope = self.scope
         rules: dict[Any, Any] = {}
+        repeated: frozenset[Any] | None = None
+        links_of: dict[Primitive, int | None] = {}
         # The fact that no value is of a subclass of `Value`; most programs need no other test of the kinds of values.
         plain = {Value}.issuperset(map(type, vals))
         scalars: dict[Var | Literal, Any] = {}
@@ -103,6 +108,7 @@ class Inlining(Function):
             rule = rules.get(primitive)
             if rule is None and primitive not in physical_rules:
                 rule = rules[primitive] = _translation(eqn, platform)
+                links_of[primitive] = links(primitive)
             source = eqn.source_info
             place = (primitive, id(source[0]), source[1:]) if source is not None else primitive
             mark_and_scope = marks.get(place)
@@ -127,6 +133,18 @@ class Inlining(Function):
                 outs = _known_results(eqn, operands, scalars, outs)
             elif scalars and not scalars.keys().isdisjoint(invars):
                 _mark_nan(eqn, scalars, outs)
+            more = links_of.get(primitive)
+            if more is not None:
+                chain = 0
+                for x in operands:  # as `longest_chain` does, without a call for each equation
+                    if x.chain > chain:
+                        chain = x.chain
+                outs[0].chain = chain + more
+            if outs and outs[0].chain > LONGEST_CHAIN:
+                repeated = module.read_repeatedly(jaxpr) if repeated is None else repeated
+                if not repeated.isdisjoint(eqn.outvars):
+                    both = zip(eqn.outvars, outs, strict=True)
+                    outs = [self.materialized(x) if v in repeated else x for v, x in both]
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.refinement is not None:
                     env.update(zip(eqn.outvars, _constrain_results(self, eqn, outs), strict=True))
@@ -160,13 +178,14 @@ class Inlining(Function):
     def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
         """Append a call of a program as a private function, which is written once for each program object."""
         known_nan = any(v.origins & KNOWN_NAN for v in vals)
-        symbol, ordered, origins = self._private_function(closed, name, known_nan=known_nan)
+        symbol, ordered, origins, chain = self._private_function(closed, name, known_nan=known_nan)
         more = ([self.token], [TOKEN]) if ordered else ([], [])
         outs = self.call_symbol(symbol, [*vals, *more[0]], [*closed.out_avals, *more[1]])
         if ordered:
             self.token = outs.pop()
         for out in outs:
             out.origins |= origins & KNOWN_NAN
+            out.chain = chain and chain + longest_chain(vals)
         return outs
 
     def call_symbol(
@@ -199,12 +218,14 @@ class Inlining(Function):
         Raises:
             NotImplementedError: the program has ordered effects, so that only `call` can use it.
         """
-        symbol, ordered, _ = self._private_function(closed, name)
+        symbol, ordered, _, _ = self._private_function(closed, name)
         if ordered:
             raise NotImplementedError("ordered effects in a function that is an attribute of an operation")
         return symbol
 
-    def _private_function(self, closed: ClosedJaxpr, name: str, *, known_nan: bool = False) -> tuple[str, bool, int]:
+    def _private_function(
+        self, closed: ClosedJaxpr, name: str, *, known_nan: bool = False
+    ) -> tuple[str, bool, int, int]:
         """Return the private function of a program; it is written once for each program, with the first call's scope.
 
         Args:
@@ -213,8 +234,9 @@ class Inlining(Function):
             known_nan: whether arguments depend on a constant NaN; such calls have a function of their own.
 
         Returns:
-            The symbol of the function, whether the function has ordered effects, and the origins of its results. With
-            ordered effects the function takes the token as its last argument and returns it as its last result.
+            The symbol of the function, whether the function has ordered effects, the origins of its results, and the
+            longest chain that ends in one. With ordered effects the function takes the token as its last argument and
+            returns it as its last result.
         """
         module = self.module
         key = (id(closed), module.manual, known_nan)
@@ -230,10 +252,11 @@ class Inlining(Function):
             ordered = ctx.token is not before
             for out in outs:
                 origins |= out.origins
-            entry = module.private[key] = (symbol, ordered, origins, closed)
+            chain = longest_chain(outs)
+            entry = module.private[key] = (symbol, ordered, origins, chain, closed)
             more = ([before], [ctx.token]) if ordered else ([], [])
             module.add_function("private", symbol, [*args, *more[0]], ctx.lines, [*outs, *more[1]])
-        return entry[:3]
+        return entry[:4]
 
     # -- origins of values ---------------------------------------------------------------------------
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, ShapedArray
+from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray
 from corejax_xla_backend._callbacks import Failures
+from corejax_xla_backend._lowering.chains import read_repeatedly
 from corejax_xla_backend._lowering.locations import Locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
@@ -47,7 +48,7 @@ class ModuleBuilder:
         self.manual: tuple[Any, tuple[Any, ...]] | None = None
         self.locations = Locations()
         self.functions: list[str] = []
-        self.private: dict[Any, tuple[str, bool, int, ClosedJaxpr]] = {}
+        self.private: dict[Any, tuple[str, bool, int, int, ClosedJaxpr]] = {}
         self.callbacks: list[Callable[..., Any]] = []
         self.failures = Failures() if len(devices) > 1 else None
         self.partitioners: list[Any] = []
@@ -56,6 +57,7 @@ class ModuleBuilder:
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
+        self._repeated: dict[int, frozenset[Any]] = {}
         self._identities: dict[ShapedArray, str] = {}
         self._names = {MAIN: 1, SYMBOL: 1}  # reserved: XLA starts at `main`
         self._tokens = itertools.count()
@@ -97,6 +99,16 @@ class ModuleBuilder:
         inner.callbacks, inner._callback_indices = self.callbacks, self._callback_indices
         inner.failures = self.failures
         return inner
+
+    def read_repeatedly(self, jaxpr: Jaxpr) -> frozenset[Any]:
+        """Return the variables of a program that are stored at the end of a long chain; see `chains`.
+
+        There are none in the body of an elementwise primitive, which is one loop, and in a program over several
+        devices, because a call that stores a value is not partitioned.
+        """
+        if self.platform != "cpu" or self.elementwise or self.meshes.count > 1:
+            return frozenset()
+        return read_repeatedly(jaxpr, self._repeated)
 
     def identity(self, aval: ShapedArray) -> str:
         """Return the name of the function that returns its argument."""

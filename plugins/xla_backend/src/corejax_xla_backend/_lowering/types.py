@@ -61,9 +61,10 @@ class Value:
         aval: its type; the weak type has no meaning here.
         origins: a bit set of what the value is computed from: one bit for each argument of the function and of the
             enclosing regions, `OWN` for operations without operands, and `KNOWN_NAN` for constants that are NaN.
+        chain: the number of elementwise operations that XLA computes for it in the loop that reads it; see `chains`.
     """
 
-    __slots__ = ("aval", "name", "origins")
+    __slots__ = ("aval", "chain", "name", "origins")
 
     known: Any = None  # set by `KnownValue`
 
@@ -71,6 +72,7 @@ class Value:
         self.name = name
         self.aval = aval
         self.origins = origins
+        self.chain = 0
 
     def __repr__(self) -> str:
         return f"{self.name}: {tensor_type(self.aval)}"
