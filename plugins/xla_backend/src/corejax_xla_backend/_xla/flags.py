@@ -22,12 +22,14 @@ from corejax_xla_backend.settings import EFFORTS
 
 M = TypeVar("M")
 Flags = tuple[tuple[str, Any], ...]  # pairs of a name and a value
-# Elements of the largest array of a small program: loops of this length are unrolled, whatever they read and write.
-SMALL = 64
+# Elements of the largest array of a small program, of four bytes each: loops of this length are unrolled, whatever they
+# read and write.
+SMALL = 100
 SMALL_KERNEL = 32768  # elements of the largest array of a program that is one elementwise loop
 SINGLE = 2  # operations of a program that may have arrays of any size: a comparison and a choice, say
-# Repeated kernels of a program: with emitters, equal kernels (such as layers of a network) are compiled once.
-REPEATS = 6
+# The share of a program's kernels that repeat others: with emitters, equal kernels (such as layers of a network) are
+# compiled once, and without them a kernel compiles in less than half of the time. The times are equal at about 0.85.
+REPEATED = 0.85
 # The longest chain of operations in a program without emitters: XLA recurses along the chain, and 5,500 operations fill
 # a stack of 8 MiB, which ends the process.
 DEEP = 1000
@@ -108,7 +110,8 @@ def is_plain(jaxpr: Jaxpr, text: str) -> bool:
     """
     largest, elementwise = extent_of(jaxpr)
     if largest <= SMALL:
-        return repeats_of(jaxpr) < REPEATS
+        kernels, repeats = kernels_of(jaxpr)
+        return repeats <= REPEATED * kernels
     if largest == math.inf or not elementwise or any(word in text for word in _IN_PLACE):
         return False
     if largest > SMALL_KERNEL and (SMALL_KERNEL < 0 or len(_OPERATIONS.findall(text)) > SINGLE):
@@ -128,30 +131,36 @@ def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
         called = len(inner) == 1 and [_size(v) for v in inner[0].invars] == sizes and extents[0][1]
         elementwise = elementwise and (called or "elementwise" in eqn.primitive.tags)
         unknown = math.inf if "exported" in eqn.params else 0  # the program of an exported artifact is bytes
-        # Each device runs the program of such an equation on its part, so that only the inner types count.
-        own = [] if "binds_axes" in eqn.primitive.tags else [*sizes, *map(_size, eqn.outvars)]
+        # Only inner types count: a loop takes slices of its operands, and a device runs such a program on its part.
+        own = [] if inner else [*sizes, *map(_size, eqn.outvars)]
         largest = max([largest, unknown, *own, *[size for size, _ in extents]])
     return largest, elementwise
 
 
 @_memoized
-def repeats_of(jaxpr: Jaxpr) -> int:
-    """Return how many kernels of a program and its inner ones repeat an earlier one: one operation on the same types.
+def kernels_of(jaxpr: Jaxpr) -> tuple[int, int]:
+    """Return the number of kernels of a program and its inner ones, and how many repeat an earlier one of the program.
 
-    A kernel ends at a result of the program, and at each operation that is not elementwise, structural or collective.
+    A kernel repeats another if its last operation is the same, on the same types. A kernel ends at a result of the
+    program, and at each operation that is not elementwise, structural or collective.
     """
     producers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    ends = [eqn for eqn in jaxpr.eqns if _INNER.isdisjoint(eqn.primitive.tags)]
+    ends = [eqn for eqn in jaxpr.eqns if _INNER.isdisjoint(eqn.primitive.tags) and not _inner_programs(eqn)]
     results = [producers[v] for v in jaxpr.outvars if v in producers]
     ends += [eqn for eqn in results if not _INNER.isdisjoint(eqn.primitive.tags)]
     kinds = {(eqn.primitive, *[atom.aval for atom in eqn.invars]) for eqn in ends}
-    inner = [program for eqn in jaxpr.eqns for program in _inner_programs(eqn)]
-    return len(ends) - len(kinds) + sum(map(repeats_of, inner))
+    inner = [kernels_of(program) for eqn in jaxpr.eqns for program in _inner_programs(eqn)]
+    return len(ends) + sum(n for n, _ in inner), len(ends) - len(kinds) + sum(n for _, n in inner)
 
 
 def _size(atom: Any) -> float:
-    """Return the number of elements of a value: 0 for a token, infinity for 8-bit floats."""
+    """Return how many elements of four bytes a value is as large as: 0 for a token, infinity for 8-bit floats.
+
+    Smaller elements count as ones of four bytes.
+    """
     aval = atom.aval
     if not isinstance(aval, ShapedArray):  # tokens
         return 0
-    return math.inf if aval.dtype.itemsize == 1 and aval.dtype.name.startswith("float") else aval.size
+    if aval.dtype.itemsize == 1 and aval.dtype.name.startswith("float"):
+        return math.inf
+    return aval.size * max(aval.dtype.itemsize / 4, 1.0)
