@@ -89,6 +89,19 @@ def test_bodies_of_elementwise_primitives_are_not_stored(name: str) -> None:
     assert STORED not in text(lambda x: (special(x), special(x).sum()), X)
 
 
+def test_very_long_chains_are_divided() -> None:
+    """XLA recurses along the operations of a loop; it takes minutes for 10,000, and ends the process at 50,000."""
+
+    def chain(x: Any) -> Any:
+        for _ in range(5_000):
+            x = jnp.sin(x) * 1.01
+        return x
+
+    lowered = corejax.jit(chain).lower(X[0])
+    assert 35 <= lowered.as_text().count(f"call @{STORED}") <= 40
+    np.testing.assert_allclose(lowered.compile()(X[0]), chain(X[0]), rtol=1e-3, atol=1e-6)
+
+
 def test_a_value_that_is_a_result_is_not_computed_again() -> None:
     def chain(x: Any) -> Any:
         for _ in range(20):
@@ -100,9 +113,9 @@ def test_a_value_that_is_a_result_is_not_computed_again() -> None:
 
 def test_functions_that_combine_elements_call_nothing() -> None:
     def combine(a: Any, b: Any) -> Any:
-        for _ in range(20):
-            a, b = a + b, a * b
-        return a + b
+        for _ in range(300):
+            a, b = a + 0.5 * b, b - 0.5 * a
+        return 0.5 * (a + b)
 
     total = corejax.jit(lambda x: lax.reduce(x, np.float32(0), combine, (0,)))(X[:2])
     assert total.shape == X[:2].shape[1:]

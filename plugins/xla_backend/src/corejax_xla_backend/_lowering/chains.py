@@ -3,8 +3,9 @@
 XLA fuses elementwise operations into the loops that read their results. A value that several loops read is computed in
 each of them, with all elementwise operations before it. In the gradient of a residual stream every value is read twice:
 by the gradient of its layer and by the next sum. The loop for layer n then computes the sums of all n layers before it,
-so that XLA compiles and runs n layers in a time proportional to n². Lowering therefore stores values at the end of long
-chains; `Value.chain` is the length of the chain that ends in a value.
+so that XLA compiles and runs n layers in a time proportional to n². Lowering therefore stores such values at the end of
+long chains, and all values at the end of very long ones; `Value.chain` is the length of the chain that ends in a value.
+Scalars are not stored, because functions that combine elements, whose values are scalars, cannot contain calls.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from corejax_xla_backend._lowering.types import Value
 # compiles seven times as fast as without one; to compute 16 operations takes about as long as to store a value and to
 # read it.
 LONGEST_CHAIN = 16
+# The most operations in one loop. XLA recurses along them, and takes a time of n² for n operations: 90 s for 10,000.
+# 50,000 end the process; with any limit from 64 to 256, they compile in 8 s.
+LONGEST_LOOP = 256
 # Operations besides the elementwise ones that XLA fuses into the loops that read their results.
 _FUSED = frozenset(
     {"broadcast_in_dim", "concatenate", "expand_dims", "pad", "reshape", "rev", "select_n", "slice", "squeeze"}

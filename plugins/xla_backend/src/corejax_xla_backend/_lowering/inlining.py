@@ -25,7 +25,7 @@ from corejax.extend import (
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
 from corejax.extend.types import physical_rules
-from corejax_xla_backend._lowering.chains import LONGEST_CHAIN, links, longest_chain
+from corejax_xla_backend._lowering.chains import LONGEST_CHAIN, LONGEST_LOOP, links, longest_chain, read_repeatedly
 from corejax_xla_backend._lowering.function import Function
 from corejax_xla_backend._lowering.partitioned_calls import partition_equation, should_partition
 from corejax_xla_backend._lowering.regions import TOKEN, Region
@@ -140,11 +140,12 @@ class Inlining(Function):
                     if x.chain > chain:
                         chain = x.chain
                 outs[0].chain = chain + more
-            if outs and outs[0].chain > LONGEST_CHAIN:
-                repeated = module.read_repeatedly(jaxpr) if repeated is None else repeated
-                if not repeated.isdisjoint(eqn.outvars):
+            if outs and outs[0].chain > LONGEST_CHAIN and module.stores_values:
+                repeated = read_repeatedly(jaxpr, module.repeated) if repeated is None else repeated
+                all_are_stored = outs[0].chain > LONGEST_LOOP and outs[0].aval.shape
+                if all_are_stored or not repeated.isdisjoint(eqn.outvars):
                     both = zip(eqn.outvars, outs, strict=True)
-                    outs = [self.materialized(x) if v in repeated else x for v, x in both]
+                    outs = [self.materialized(x) if all_are_stored or v in repeated else x for v, x in both]
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.refinement is not None:
                     env.update(zip(eqn.outvars, _constrain_results(self, eqn, outs), strict=True))

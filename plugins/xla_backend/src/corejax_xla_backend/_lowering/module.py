@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray
+from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend._callbacks import Failures
-from corejax_xla_backend._lowering.chains import read_repeatedly
 from corejax_xla_backend._lowering.locations import Locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
@@ -29,6 +28,7 @@ class ModuleBuilder:
 
     Attributes:
         private: the private functions of programs; see `Inlining`.
+        repeated: the values of programs that several loops read, by the program's identity; see `chains`.
         callbacks: Python functions that the program calls, by index.
         failures: exceptions of the callbacks of a program over several devices; None on one device, where a callback's
             exception ends the program at once.
@@ -57,7 +57,7 @@ class ModuleBuilder:
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
-        self._repeated: dict[int, frozenset[Any]] = {}
+        self.repeated: dict[int, frozenset[Any]] = {}
         self._identities: dict[ShapedArray, str] = {}
         self._names = {MAIN: 1, SYMBOL: 1}  # reserved: XLA starts at `main`
         self._tokens = itertools.count()
@@ -100,15 +100,14 @@ class ModuleBuilder:
         inner.failures = self.failures
         return inner
 
-    def read_repeatedly(self, jaxpr: Jaxpr) -> frozenset[Any]:
-        """Return the variables of a program that are stored at the end of a long chain; see `chains`.
+    @property
+    def stores_values(self) -> bool:
+        """Whether values at the end of long chains are stored; see `chains`.
 
-        There are none in the body of an elementwise primitive, which is one loop, and in a program over several
-        devices, because a call that stores a value is not partitioned.
+        They are not in the body of an elementwise primitive, which is one loop, and in a program over several devices,
+        because a call that stores a value is not partitioned.
         """
-        if self.platform != "cpu" or self.elementwise or self.meshes.count > 1:
-            return frozenset()
-        return read_repeatedly(jaxpr, self._repeated)
+        return self.platform == "cpu" and not self.elementwise and self.meshes.count == 1
 
     def identity(self, aval: ShapedArray) -> str:
         """Return the name of the function that returns its argument."""
