@@ -291,9 +291,9 @@ class Config:
         setting = self._settings.get(name)
         if setting is None:
             meant = did_you_mean(name, (*self._settings, *_JAX_NAMES))
-            raise AttributeError(
-                f"no setting named {name!r}" + (meant or f"; there are {', '.join(sorted(self._settings))}")
-            )
+            faults = [] if name.startswith("_") else plugin_access().problems("settings")
+            known = [] if meant or faults else [f"there are {', '.join(sorted(self._settings))}"]
+            raise AttributeError("; ".join([f"no setting named {name!r}{meant}", *faults, *known]))
         return setting
 
     def __getattr__(self, name: str) -> Any:
