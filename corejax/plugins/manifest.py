@@ -208,7 +208,7 @@ def digest(directory: str) -> str:
 
     hashed = hashlib.sha256()
     for path in sorted(_sources(directory, "")):
-        with open(os.path.join(directory, path), "rb") as file:
+        with open(os.path.join(directory, path), "rb", buffering=0) as file:  # a buffer would only copy whole files
             text = file.read()
             if b"\r" in text:  # a checkout may have either kind of line end
                 text = text.replace(b"\r\n", b"\n")
