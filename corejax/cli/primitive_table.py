@@ -6,6 +6,7 @@ name, or a manifest was written without the derivations of another plugin.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -117,25 +118,25 @@ def _of_manifests(
     manifests: Mapping[str, Manifest], kinds: list[str], required: Mapping[str, bool]
 ) -> tuple[list[Row], list[Override]]:
     rows, overrides = [], []
+    platforms = defaultdict[tuple[str, str], set[str]](set)  # with a rule in force, by primitive and rule kind
+    for plugin, m in manifests.items():
+        on = config.overrides_are_on(plugin)
+        for name, written in (*m.rules.items(), *((name, entry.rules) for name, entry in m.primitives.items())):
+            for kind, each in written.items():
+                replacing = m.overrides.get(name, {}).get(kind, [])
+                overrides += [Override(name, kind, platform, plugin, on) for platform in replacing]
+                platforms[name, kind].update(each if on else set(each) - set(replacing))
     for plugin, m in manifests.items():
         for name, entry in m.primitives.items():
-            rules = {kind: _status(name, entry, kind, plugin, required[kind], manifests) for kind in kinds}
+            rules = {kind: _status(entry, kind, platforms[name, kind], required[kind], manifests) for kind in kinds}
             rows.append(Row(name, plugin, m.version, entry.module, None, None, rules))
-        on = config.overrides_are_on(plugin)
-        for name, replaced in m.overrides.items():
-            overrides += [Override(name, kind, p, plugin, on) for kind, each in replaced.items() for p in each]
     return rows, overrides
 
 
 def _status(
-    name: str, entry: PrimitiveEntry, kind: str, plugin: str, required: bool, manifests: Mapping[str, Manifest]
+    entry: PrimitiveEntry, kind: str, platforms: set[str], required: bool, manifests: Mapping[str, Manifest]
 ) -> RuleStatus:
     """Return the status of a rule from manifests, as `corejax.cli.rule_status.rule_status` does from the tables."""
-    platforms: set[str] = set()
-    for other, m in manifests.items():
-        rules = entry.rules if other == plugin else m.rules.get(name, {})
-        off = {} if config.overrides_are_on(other) else m.overrides.get(name, {})
-        platforms |= set(rules.get(kind, ())) - set(off.get(kind, ()))
     own = ANY in platforms
     derivable = () if own or config.strict_rules else entry.derivable.get(kind, ())
     derivation = next((d for d, owner in derivable if owner is None or owner in manifests), None)

@@ -80,6 +80,7 @@ class Literal:
 
 Atom = Var | Literal
 Atoms = Sequence[Atom]
+Vars = Sequence[Var]
 
 
 _P = TypeVar("_P")
@@ -113,11 +114,11 @@ class JaxprEqn:
     __slots__ = ("invars", "outvars", "params", "primitive", "source_info")
 
     def __init__(
-        self, primitive: Primitive, invars: Atoms, outvars: list[Var], params: Params, source_info: Source | None = None
+        self, primitive: Primitive, invars: Atoms, outvars: Vars, params: Params, source_info: Source | None = None
     ) -> None:
         self.primitive = primitive
-        self.invars = invars
-        self.outvars = outvars
+        self.invars = tuple(invars)  # a tuple takes half the memory of a list
+        self.outvars = tuple(outvars)
         self.params: dict[str, Any] = CallParams(params) if "call_jaxpr" in params else params
         self.source_info = source_info
 
@@ -315,8 +316,7 @@ def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
     """Convert a program `a -> b` with constvars `c` to `(c, a) -> b` without constants; inverse of `bind_consts`."""
     if not jaxpr.constvars:
         return ClosedJaxpr(jaxpr, ())
-    opened = Jaxpr((), [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
-    return ClosedJaxpr(opened, ())
+    return ClosedJaxpr(Jaxpr((), [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info), ())
 
 
 def bind_consts(closed: ClosedJaxpr, values: Operands) -> ClosedJaxpr:

@@ -101,9 +101,8 @@ class Manifest:
         entries = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
         manifest = cls(**{**data, "primitives": entries})
         for part in (manifest, *entries.values()):
-            for name, hint in _hints(type(part)).items():
-                value = getattr(part, name)
-                if not _fits(value, hint):
+            for name, value in vars(part).items():
+                if not _fits(_hints(type(part))[name])(value):
                     raise TypeError(f"{name!r} is {value!r}")
         return manifest
 
@@ -111,18 +110,19 @@ class Manifest:
 _hints: Callable[[type], dict[str, Any]] = functools.cache(get_type_hints)
 
 
-def _fits(value: object, hint: object) -> bool:
-    """Return True if a value from JSON fits a type annotation."""
-    origin, arguments = get_origin(hint), get_args(hint)
+@functools.cache
+def _fits(hint: Any) -> Callable[[Any], bool]:
+    """Return a function that returns True if a value from JSON fits a type annotation."""
+    origin, inner = get_origin(hint), [_fits(argument) for argument in get_args(hint)]
     if origin is list:
-        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
+        return lambda v: isinstance(v, list) and all(map(inner[0], v))
     if origin is tuple:
-        return isinstance(value, list) and len(value) == len(arguments) and all(map(_fits, value, arguments))
+        return lambda v: isinstance(v, list) and len(v) == len(inner) and all(f(x) for f, x in zip(inner, v))  # noqa: B905
     if origin is Mapping:
-        return isinstance(value, dict) and all(isinstance(k, str) and _fits(x, arguments[1]) for k, x in value.items())
+        return lambda v: isinstance(v, dict) and all(map(inner[0], v)) and all(map(inner[1], v.values()))
     if origin is not None:
-        return any(_fits(value, each) for each in arguments)
-    return hint is Any or type(value) is hint
+        return lambda v: any(f(v) for f in inner)
+    return lambda v: hint is Any or type(v) is hint
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,11 @@ def digest(directory: str) -> str:
 
     hashed = hashlib.sha256()
     for path in sorted(_sources(directory, "")):
-        with open(os.path.join(directory, path), "rb") as file:
-            # A checkout may have either kind of line end.
-            hashed.update(b"%s\0%s\0" % (path.encode(), file.read().replace(b"\r\n", b"\n")))
+        with open(os.path.join(directory, path), "rb", buffering=0) as file:  # a buffer would only copy whole files
+            text = file.read()
+            if b"\r" in text:  # a checkout may have either kind of line end
+                text = text.replace(b"\r\n", b"\n")
+            hashed.update(b"%s\0%s\0" % (path.encode(), text))
     return hashed.hexdigest()[:16]
 
 
@@ -263,16 +265,13 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
     derivations |= {(kind, name, plugin) for plugin, m in manifests.items() for kind, name in m.derivations}
     if any(derivations - {tuple(d) for d in m.derivations_known} for m in manifests.values()):
         return False
+    # Derivations may use the rules that other plugins have for a primitive, of the kernel's rule kinds.
     return all(
-        set(entry.rules_of) == _contributors(name, manifests)
+        set(entry.rules_of)
+        == {plugin for plugin, n in manifests.items() if not registries.keys().isdisjoint(n.rules.get(name, ()))}
         for m in manifests.values()
         for name, entry in m.primitives.items()
     )
-
-
-def _contributors(primitive: str, manifests: Mapping[str, Manifest]) -> set[str]:
-    """Return the plugins with rules for another plugin's primitive, of kinds that derivations may use."""
-    return {plugin for plugin, m in manifests.items() if any(kind in registries for kind in m.rules.get(primitive, ()))}
 
 
 def known_derivations() -> Iterator[tuple[str, str, str | None]]:

@@ -184,10 +184,10 @@ class Config:
         enable_x64: whether `default_dtype_bits` is 64: JAX's name, as `enable_checks` is for `check_jaxprs` and
             `platforms` for `backend`. `update` and `override` accept these names, and the environment variables
             `COREJAX_ENABLE_X64` and `COREJAX_PLATFORMS` are read.
-        trace_settings: names of the settings that traces depend on.
+        trace_settings: the settings that traces depend on, name -> default.
     """
 
-    trace_settings: tuple[str, ...]
+    trace_settings: dict[str, Any]
     default_dtype_bits: int
     check_jaxprs: bool
     check_tracer_leaks: bool
@@ -210,7 +210,7 @@ class Config:
     def __init__(self) -> None:
         self.__dict__["changed"] = Signal("settings")
         own = {name: _initialised(name, setting) for name, setting in _SETTINGS.items()}
-        self.__dict__["trace_settings"] = tuple(name for name, setting in own.items() if setting.traced)
+        self.__dict__["trace_settings"] = {name: each.initial for name, each in _SETTINGS.items() if each.traced}
         self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_duplicate_message, of_hooks=True)
         self.__dict__.update((name, setting.initial) for name, setting in own.items())
         for name in ("enable_x64", "platforms"):
@@ -256,8 +256,8 @@ class Config:
         if not callable(parser):
             raise TypeError(f"setting {name!r}: its parser must be a function, got {parser!r}")
         self._settings.register(name, _initialised(name, Setting(default, parser, traced)), provenance=by)
-        if traced and name not in self.trace_settings:
-            self.__dict__["trace_settings"] = (*self.trace_settings, name)
+        if traced:
+            self.__dict__["trace_settings"] = {**self.trace_settings, name: default}
 
     def update(self, name: str, value: object) -> None:
         """Set one setting for the whole process.
@@ -269,9 +269,8 @@ class Config:
         name, value = _own_name(name, value)
         setting = self._setting_of(name)
         earlier = self.__dict__[name]
-        flag = isinstance(value, bool) and isinstance(earlier, bool)
         try:
-            parsed = value if flag else setting.parser(value)
+            parsed = value if isinstance(value, bool) and isinstance(earlier, bool) else setting.parser(value)
         except ValueError as error:
             if name in str(error):
                 raise
@@ -291,9 +290,9 @@ class Config:
         setting = self._settings.get(name)
         if setting is None:
             meant = did_you_mean(name, (*self._settings, *_JAX_NAMES))
-            raise AttributeError(
-                f"no setting named {name!r}" + (meant or f"; there are {', '.join(sorted(self._settings))}")
-            )
+            faults = [] if name.startswith("_") else plugin_access().problems("settings")
+            known = [] if meant or faults else [f"there are {', '.join(sorted(self._settings))}"]
+            raise AttributeError("; ".join([f"no setting named {name!r}{meant}", *faults, *known]))
         return setting
 
     def __getattr__(self, name: str) -> Any:
@@ -356,8 +355,9 @@ class Config:
         return plugin in Selection(overrides)
 
     def trace_key(self) -> tuple[Any, ...]:
-        """Return the values of all traced settings, a part of the key of each cached trace."""
-        return tuple(map(self.__dict__.get, self.trace_settings))
+        """Return the traced settings that differ from their defaults: a part of the key of each cached trace."""
+        value_of = self.__dict__.get  # loading plugins, in any order, does not change the key
+        return tuple(sorted([(n, v) for n, d in self.trace_settings.items() if (v := value_of(n, d)) != d]))
 
     def __repr__(self) -> str:
         return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._settings)) + ")"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -242,13 +243,20 @@ from corejax.extend import config
 
 step = corejax.jit(lambda x: x + 1)
 step(np.ones(3))
-config.add_setting("acme_level", 1, int, traced=True)  # as a plugin does that is loaded between two traces
+config.add_setting("acme_level", 1, int, traced=True)  # as a plugin does that is loaded between two calls
 explanation = corejax.explain(step)(np.ones(3))
 print(*(reason for event in explanation.jit if event.kind == "trace" for reason in event.reasons))
 """
 
 
-def test_a_setting_that_came_between_two_traces_is_named() -> None:
-    done = subprocess.run([sys.executable, "-c", LATE_SETTING], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("environment", "reason"), [({}, ""), ({"COREJAX_ACME_LEVEL": "2"}, "settings: acme_level=2, was 1")]
+)
+def test_a_setting_that_came_between_two_calls_traces_again_unless_it_has_its_default(
+    environment: dict[str, str], reason: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATE_SETTING], env={**os.environ, **environment}, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "settings: acme_level=1, was not known\n"
+    assert done.stdout == f"{reason}\n"

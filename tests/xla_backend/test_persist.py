@@ -105,7 +105,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     """Write both modules, with replacements in their text, and import them as a new process would."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    corejax.plugins.load_everything()  # whose settings are in the keys of traces
     names = ("persist_helper", "persist_module")
 
     def write(*replacements: tuple[str, str]) -> ModuleType:

@@ -311,7 +311,7 @@ def test_equations_on_other_operands():
     two = Literal(np.float32(2), ShapedArray((), np.float32))
     doubled = stage_closed(lambda a, s: [mul(a, s), s], [VEC, ShapedArray((), np.float32)])
     eqns, outs = inline_equations(doubled, [x, two])
-    assert outs[1] is two and eqns[0].invars == [x, two]
+    assert outs[1] is two and eqns[0].invars == (x, two)
 
 
 def test_equations_of_what_does_not_fit():

@@ -431,3 +431,14 @@ def test_an_interrupt_in_the_making_of_a_class_is_an_interrupt(site: Site) -> No
     """
     done = site.run(program % str(late))
     assert done.stdout.split("\n")[:3] == ["interrupted found", "interrupted loaded", "3"], done.stderr
+
+
+def test_a_missing_setting_names_the_plugin_that_failed(site: Site):
+    """Another plugin may read a setting of a plugin that failed: only the fault explains why there is none."""
+    site.add("acme", "@hookimpl\ndef corejax_declare_settings(): return {'acme_level': (3, int)}")
+    done = site.run(
+        "import corejax\ntry: corejax.config.acme_level\nexcept AttributeError as error: print(error)",
+        COREJAX_ACME_LEVEL="high",
+    )
+    assert "no setting named 'acme_level'" in done.stdout, done.stderr
+    assert "plugin 'acme' (corejax-acme 1.0) failed: ValueError: environment variable COREJAX_ACME_LEVEL" in done.stdout

@@ -91,7 +91,7 @@ class _Builder:
             self.add(Node("output", title, values=() if type(atom) is Var else (self.atom(atom),)), [])
             self.uses([atom])
 
-    def add(self, node: Node, binds: list[Var]) -> None:
+    def add(self, node: Node, binds: Sequence[Var]) -> None:
         """Add a node that binds variables."""
         self.homes.update(dict.fromkeys(binds, len(self.graph.nodes)))
         self.graph.nodes.append(node)

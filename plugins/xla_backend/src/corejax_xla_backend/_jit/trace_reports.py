@@ -93,10 +93,11 @@ def _static_repr(value: tuple[type, Any], other: tuple[type, Any]) -> str:
 
 
 def _setting_differences(new: Sequence[Any], old: Sequence[Any]) -> str:
-    names = config.trace_settings
-    changed = [f"{name}={a!r}, was {b!r}" for name, a, b in zip(names, new, old, strict=False) if a != b]
-    added = zip(names[len(old) :], new[len(old) :], strict=False)  # of a plugin that was loaded between the traces
-    return f"settings: {', '.join([*changed, *(f'{name}={value!r}, was not known' for name, value in added)])}"
+    values, earlier = dict(new), dict(old)
+    both = [(name, values.get(name, d), earlier.get(name, d)) for name, d in config.trace_settings.items()]
+    return "settings: " + ", ".join(
+        f"{name}={value!r}, was {before!r}" for name, value, before in both if value != before
+    )
 
 
 LAYERS = 20  # equal layers that are worth a scan

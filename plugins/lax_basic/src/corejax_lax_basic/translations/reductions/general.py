@@ -36,5 +36,5 @@ def _operation(jaxpr: Jaxpr) -> str | None:
     if len(jaxpr.eqns) != 1:
         return None
     (eqn,) = jaxpr.eqns
-    alone = set(map(id, eqn.invars)) == set(map(id, jaxpr.invars)) and eqn.outvars == jaxpr.outvars
+    alone = set(map(id, eqn.invars)) == set(map(id, jaxpr.invars)) and list(eqn.outvars) == jaxpr.outvars
     return {**STABLEHLO, max_p: "maximum", min_p: "minimum"}.get(eqn.primitive) if alone else None
