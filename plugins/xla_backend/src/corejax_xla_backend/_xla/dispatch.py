@@ -23,7 +23,7 @@ from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer, Packed
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._parts import stored_arrays
-from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
+from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, must_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 from corejax_xla_backend.settings import DIRECTIONS
 
@@ -263,10 +263,9 @@ def _clear_both(this: weakref.ref[Any]) -> None:
 
 
 def _waits(call: RepeatableCall) -> bool:
-    """Return whether calls wait for a program over several devices: `PartitionedExecutable.waits`, or callbacks."""
+    """Return whether calls wait for the first result: `PartitionedExecutable.waits`, or `must_wait` for callbacks."""
     program: Any = getattr(call.executable, "executable", None)
-    is_partitioned = isinstance(program, _jaxlib.PartitionedExecutable)
-    return is_partitioned and (program.waits or _calls_back(call))
+    return must_wait(program) if _calls_back(call) else getattr(program, "waits", False)
 
 
 def _calls_back(call: RepeatableCall) -> bool:
