@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -86,5 +87,7 @@ def _run_in_background() -> None:
     """
     from corejax import config
 
-    if not {"JAX_CPU_ENABLE_ASYNC_DISPATCH", "COREJAX_CPU_ENABLE_ASYNC_DISPATCH"} & os.environ.keys():
+    if {"JAX_CPU_ENABLE_ASYNC_DISPATCH", "COREJAX_CPU_ENABLE_ASYNC_DISPATCH"} & os.environ.keys():
+        return
+    with suppress(AttributeError):  # the plugin is switched off
         config.update("cpu_enable_async_dispatch", True)
