@@ -175,12 +175,11 @@ class Primitive:
             TypeError: a parameter is not hashable, or the abstract-eval rule refuses the operands.
         """
         try:
-            return self._memo[(avals, tuple(params.items())) if params else avals]
-        except KeyError:
-            pass
+            outs = self._memo.get((avals, tuple(params.items())) if params else avals)
         except TypeError:
             _check_hashable(self, params)
-        return infer_types.get()(self, avals, params)
+            outs = None
+        return infer_types.get()(self, avals, params) if outs is None else outs
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
