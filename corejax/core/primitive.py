@@ -15,8 +15,9 @@ from corejax.base.provenance import Provenance
 from corejax.base.seams import Signal, Slot
 from corejax.base.tables import Entry, Table
 from corejax.core.avals import Operands, Params, ShapedArray, array_method
-from corejax.core.trace import set_current_trace, state
+from corejax.core.trace import Tracer, set_current_trace, state
 from corejax.errors import PluginMissingError
+from corejax.messages import source_info
 from corejax.settings.caches import clears_cache
 
 __corejax_registers_for_caller__ = True
@@ -174,10 +175,11 @@ class Primitive:
             TypeError: a parameter is not hashable, or the abstract-eval rule refuses the operands.
         """
         try:
-            return self._memo[(avals, tuple(params.items())) if params else avals]
-        except (KeyError, TypeError):  # `infer_types` raises the error for a parameter that is not hashable
-            pass
-        return infer_types.get()(self, avals, params)
+            outs = self._memo.get((avals, tuple(params.items())) if params else avals)
+        except TypeError:
+            _check_hashable(self, params)
+            outs = None
+        return infer_types.get()(self, avals, params) if outs is None else outs
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -198,6 +200,18 @@ class Primitive:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _check_hashable(primitive: Primitive, params: Params) -> None:
+    for name, value in params.items():
+        try:
+            hash(value)
+        except TypeError:
+            what = "a traced value" if isinstance(value, Tracer) else f"{value!r} of type {type(value).__name__}"
+            raise TypeError(
+                f"parameter {name!r} of primitive {primitive.name!r} has to be static and hashable, got {what} "
+                f"at {source_info.user_line()}. Pass array data as an operand; use tuples instead of lists."
+            ) from None
 
 
 def _positions(name: str, linear_in: Any) -> tuple[int, ...]:

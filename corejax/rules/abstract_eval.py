@@ -14,7 +14,6 @@ from corejax.base.seams import Signal
 from corejax.base.texts import described, one_line
 from corejax.core.avals import Avals, Params, ShapedArray
 from corejax.core.primitive import Primitive, infer_types
-from corejax.core.trace import Tracer
 from corejax.messages import source_info
 from corejax.rules import abstract_eval_rules, physical_rules
 from corejax.rules.attribution import attribute_to_rule
@@ -38,10 +37,8 @@ def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: P
     """Run the abstract-eval rule, check its result, and memoise the types.
 
     Raises:
-        TypeError: a parameter is not hashable, the primitive does not support a dtype, or the rule's result is wrong;
-            or the rule raises.
+        TypeError: the primitive does not support a dtype, the rule's result is wrong, or the rule raises.
     """
-    _check_hashable(primitive, params)
     rule = abstract_eval_rules.lookup(primitive)
     if primitive.decomposition is None:
         _refuse_stored(primitive, avals)
@@ -56,11 +53,12 @@ def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: P
     outs = tuple(out) if several else (out,)
     if several is not primitive.multiple_results or not all(isinstance(aval, ShapedArray) for aval in outs):
         raise _no_types(primitive, out)
-    if primitive.decomposition is None and not any(aval.dtype.names for aval in avals):
-        _refuse_stored(primitive, [aval for aval in outs if aval.dtype.names])
-    refinement = next((aval.refinement for aval in avals if aval.refinement is not None), None)
-    if refinement is not None:
-        outs = refinement.of_results(primitive, avals, outs, params)
+    stored = [aval for aval in outs if aval.dtype.names]
+    if stored and primitive.decomposition is None and not any(aval.dtype.names for aval in avals):
+        _refuse_stored(primitive, stored)
+    refinements = [aval.refinement for aval in avals if aval.refinement is not None]
+    if refinements:
+        outs = refinements[0].of_results(primitive, avals, outs, params)
     # Large results are not memoised, so that the evaluator checks their size at every call.
     large = any(aval.nbytes > LARGE for aval in outs)
     if not large and "higher_order" not in primitive.tags and not _holds_function(params.values()):
@@ -68,18 +66,6 @@ def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: P
             primitive._memo.clear()
         primitive._memo[(avals, tuple(params.items())) if params else avals] = outs
     return outs
-
-
-def _check_hashable(primitive: Primitive, params: Params) -> None:
-    for name, value in params.items():
-        try:
-            hash(value)
-        except TypeError:
-            what = "a traced value" if isinstance(value, Tracer) else f"{value!r} of type {type(value).__name__}"
-            raise TypeError(
-                f"parameter {name!r} of primitive {primitive.name!r} has to be static and hashable, got {what} "
-                f"at {source_info.user_line()}. Pass array data as an operand; use tuples instead of lists."
-            ) from None
 
 
 def _holds_function(values: Iterable[object]) -> bool:

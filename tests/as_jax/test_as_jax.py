@@ -70,6 +70,15 @@ def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     assert absent.returncode == 1 and absent.stderr.startswith("python -m corejax_as_jax: no such file: ")
 
 
+def test_programs_run_in_the_background_unless_the_environment_says_otherwise() -> None:
+    code = "import jax; print(jax.config.jax_cpu_enable_async_dispatch)"
+    assert run("-m", "corejax_as_jax", "-c", code).stdout == "True\n"
+    for name in ("JAX_CPU_ENABLE_ASYNC_DISPATCH", "COREJAX_CPU_ENABLE_ASYNC_DISPATCH"):
+        assert run("-m", "corejax_as_jax", "-c", code, **{name: "0"}).stdout == "False\n"
+    without = run("-c", f"import corejax_as_jax; corejax_as_jax.install(); {code[:10]}", COREJAX_PLUGINS="-xla_backend")
+    assert without.returncode == 0, without.stderr
+
+
 def test_libraries_ask_which_frames_are_the_programs() -> None:
     code = """import jax, sys
 from jax._src.traceback_util import include_frame

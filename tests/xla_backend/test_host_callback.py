@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -272,8 +273,11 @@ print("done")
 """
 
 
-def test_callbacks_that_compute_with_corejax_do_not_deadlock() -> None:
-    done = subprocess.run([sys.executable, "-c", DEADLOCK], capture_output=True, text=True, timeout=120, check=False)
+@pytest.mark.parametrize("background", ["0", "1"])
+def test_callbacks_that_compute_with_corejax_do_not_deadlock(background: str) -> None:
+    command = [sys.executable, "-c", DEADLOCK]
+    environment = {**os.environ, "COREJAX_CPU_ENABLE_ASYNC_DISPATCH": background}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr
 
 

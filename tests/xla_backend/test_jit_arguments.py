@@ -321,6 +321,28 @@ def test_metadata_without_a_hash_have_a_fast_path(holder: Any, monkeypatch: pyte
     assert f(Pair(1.0, None, holder(3.0))) == 3.0
 
 
+def test_the_hash_of_metadata_does_not_run_in_each_call() -> None:
+    hashes = []
+
+    @dataclasses.dataclass(frozen=True)
+    class Hashed:
+        factors: Any
+
+        def __hash__(self) -> int:
+            hashes.append(self)
+            return hash(self.factors)
+
+    f = jit(lambda pair: pair.first * sum(pair.label.factors))
+    assert [f(Pair(x, None, Hashed((2.0,)))) for x in (1.0, 1.0, 1.0)] == [2.0] * 3
+    hashes.clear()
+    assert f(Pair(3.0, None, Hashed((2.0,)))) == 6.0 and f(Pair(3.0, None, Hashed((2.0,)))) == 6.0 and not hashes
+    assert f(Pair(1.0, None, Hashed((3.0,)))) == 3.0
+    factors = [2.0]  # in an object that has a hash only by its class
+    for factor in (2.0, 3.0, 2.0):
+        factors[0] = factor
+        assert [f(Pair(1.0, None, Hashed(factors))) for _ in range(3)] == [factor] * 3
+
+
 def test_containers_in_and_out() -> None:
     tree = {
         "t": (1.0, [2.0]), "n": None, "p": Point(3.0, 4.0), "o": OrderedDict(z=5.0, a=6.0), "e": (), "d": {},

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +29,8 @@ def install() -> None:
     """Make `import jax` import corejax in this process; call it before anything imports jax.
 
     Environment variables that JAX reads, such as `JAX_ENABLE_X64`, set the settings of corejax. Arrays get JAX's
-    dtypes: 32 bits wide unless `jax_enable_x64` is on.
+    dtypes: 32 bits wide unless `jax_enable_x64` is on. Programs run in the background, unless
+    `JAX_CPU_ENABLE_ASYNC_DISPATCH` is 0.
 
     Raises:
         ImportError: jax is already imported, or the files of this package are not there.
@@ -48,6 +50,7 @@ def install() -> None:
         sys.path.insert(1, str(PATH))  # before an installed jax, after the directory of the program
     sys.modules.pop("jax", None)
     import_module("jax")
+    _run_in_background()
     import_module("corejax_as_jax.products").compile_products()
 
 
@@ -75,3 +78,16 @@ def _read_environment() -> None:
                 config.update(name.lower(), value)
             except AttributeError:
                 continue  # a setting that corejax does not have, such as a compiler flag of JAX
+
+
+def _run_in_background() -> None:
+    """Let programs run in the background, as in JAX, unless the environment has the setting.
+
+    This comes after the import of jax, which loads the plugin that declares the setting; before, all would be loaded.
+    """
+    from corejax import config
+
+    if {"JAX_CPU_ENABLE_ASYNC_DISPATCH", "COREJAX_CPU_ENABLE_ASYNC_DISPATCH"} & os.environ.keys():
+        return
+    with suppress(AttributeError):  # the plugin is switched off
+        config.update("cpu_enable_async_dispatch", True)

@@ -55,7 +55,8 @@ def _in_front(below: Evaluate) -> Evaluate:
                     entry = operations.get((primitive, x.aval))
                     if type(entry) is Ufunc and (a := x._host) is not None:
                         return [Array((quiet.run or quiet.new())(entry[0], a), entry[1])]
-            function = specialised(primitive, args, params)
+            # Operations with several results have no entries (`_evaluate`).
+            function = None if primitive.multiple_results else specialised(primitive, args, params)
             if function is not None:
                 return [(quiet.run or quiet.new())(function, *args)]
         except Exception:  # the kernel evaluates the operation again, and its error names the user's line

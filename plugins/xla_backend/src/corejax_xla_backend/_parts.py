@@ -46,15 +46,13 @@ def _parts_of(x: Any) -> tuple[Any, ...]:
 def values_stored_in(avals: Iterable[ShapedArray], arrays: Iterable[Any]) -> list[Any]:
     """Return values of these types from the arrays that store them, the inverse of `stored_arrays`."""
     each = iter(arrays)
-    return [_packed(aval, [next(each) for _ in aval.parts()]) for aval in avals]
+    return [_packed(aval, [next(each) for _ in aval.parts()]) if is_stored(aval) else next(each) for aval in avals]
 
 
 def _packed(aval: ShapedArray, parts: Sequence[Any]) -> Any:
     if isinstance(aval, ValueType):
         return Packed(aval, tuple(parts))
     [part] = parts
-    if aval.dtype.names is None:
-        return part
     if isinstance(part, np.ndarray):
         return from_numbers(part, aval.dtype)
     buffer = device_buffer(part)

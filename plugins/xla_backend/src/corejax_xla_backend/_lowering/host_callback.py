@@ -26,7 +26,6 @@ from corejax.extend import (
     dtypes,
     host_value,
     impl_rules,
-    set_current_trace,
     xla_translations,
 )
 from corejax.extend.messages import HostCallbackError, clears_cache, exact
@@ -114,7 +113,7 @@ def _callback(
             # Copies, because the impl may keep its operands and the program reuses their memory.
             parts = [np.array(x, aval.dtype) for x, aval in zip(values, part_types, strict=True)]
             arrays = _operands(parts, avals)
-            with replaying(source), set_current_trace(evaluation):
+            with replaying(source):
                 outs = evaluation.process_primitive(primitive, arrays, params)
             return (*map(host_value, stored_arrays(outs)), *tokens)
         except BaseException as error:

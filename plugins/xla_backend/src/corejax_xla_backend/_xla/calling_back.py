@@ -128,13 +128,17 @@ class _Lessons:
 def can_wait(executable: XlaExecutable) -> bool:
     """Return whether a call in C++ can end after the program and its callbacks, if the arguments are computed.
 
-    On one CPU device every call does; on several devices a call does if its first result is waited for.
+    On one CPU device every call does, unless programs run in the background. Then, and on several devices, a call does
+    if its first result is waited for (`must_wait`).
     """
     program = executable.executable
-    if program.device.platform != "cpu" or config.cpu_enable_async_dispatch:
-        return False
-    kind = type(program)
-    return kind is _jaxlib.Executable or (kind is _jaxlib.PartitionedExecutable and len(program.out_avals) > 0)
+    runs_here = program.device.platform == "cpu" and isinstance(program, _jaxlib.Executable)
+    return runs_here and (len(program.out_avals) > 0 or not must_wait(program))
+
+
+def must_wait(program: Any) -> bool:
+    """Return whether calls of a program with callbacks on CPUs must wait for its first result."""
+    return config.cpu_enable_async_dispatch or isinstance(program, _jaxlib.PartitionedExecutable)
 
 
 def wait(held: Any) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer, Packed
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._parts import stored_arrays
-from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
+from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, must_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 from corejax_xla_backend.settings import DIRECTIONS
 
@@ -176,11 +177,25 @@ def _parts(node: Any) -> tuple[Sequence[Any], Any]:
         children, metadata = tree.flatten_one_level(node)
     except Exception:
         return _jaxlib.UNKNOWN
+    # A hash that is written in Python may take longer than the rest of a call. It runs once, when the dispatcher learns
+    # the call (`_is_constant`).
+    if type(type(metadata).__hash__) is FunctionType or _is_hashable(metadata):
+        return children, metadata
+    return children, _Unhashable(type(node), metadata)
+
+
+def _is_hashable(metadata: Any) -> bool:
     try:
         hash(metadata)
     except TypeError:
-        return children, _Unhashable(type(node), metadata)
-    return children, metadata
+        return False
+    return True
+
+
+def _is_constant(structure: Any) -> bool:
+    """Return whether the metadata of all nodes in a dispatcher's tree are hashable, and so never change."""
+    kind, metadata = structure.node_data() or (None, None)
+    return (kind is dict or _is_hashable(metadata)) and all(map(_is_constant, structure.children()))
 
 
 def _from_parts(kind: type, metadata: Any, children: Any) -> Any:
@@ -263,10 +278,9 @@ def _clear_both(this: weakref.ref[Any]) -> None:
 
 
 def _waits(call: RepeatableCall) -> bool:
-    """Return whether calls wait for a program over several devices: `PartitionedExecutable.waits`, or callbacks."""
+    """Return whether calls wait for the first result: `PartitionedExecutable.waits`, or `must_wait` for callbacks."""
     program: Any = getattr(call.executable, "executable", None)
-    is_partitioned = isinstance(program, _jaxlib.PartitionedExecutable)
-    return is_partitioned and (program.waits or _calls_back(call))
+    return must_wait(program) if _calls_back(call) else getattr(program, "waits", False)
 
 
 def _calls_back(call: RepeatableCall) -> bool:
@@ -311,7 +325,7 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     leaves = stored_arrays(tree.tree_leaves((call.args, call.kwargs)))
     learn_nodes((call.args, call.kwargs, call.result))
     seen = registry.inputs(call.args, call.kwargs)
-    if seen is None or len(seen) != len(leaves):
+    if seen is None or len(seen) != len(leaves) or not _is_constant(registry.flatten((call.args, call.kwargs))[1]):
         return None  # a pytree that only Python can flatten, or another backend's buffer
     consts = [*executable.consts, *(_plain_buffer(const._buf) for const in stored_arrays(call.consts))]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):

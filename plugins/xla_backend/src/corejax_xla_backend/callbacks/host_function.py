@@ -21,7 +21,7 @@ from corejax.extend import (
     leaf_names,
     tree,
 )
-from corejax.extend.messages import note_origin, run_within
+from corejax.extend.messages import note_origin
 from corejax.extend.transforms import replayed_source, replaying
 from corejax.extend.types import Packed, ValueType
 
@@ -97,13 +97,10 @@ class HostFunction:
             BaseException: an exception of the function, with its name and the user's line in a note.
         """
         source = replayed_source()
-
-        def checked() -> list[Any]:
-            out = self(*arrays)
-            return [] if self.result is None else checked_results(self, self.result, avals, out)
-
         try:
-            return run_within([replaying(None)], checked)  # operations inside the function report their own lines
+            with replaying(None):  # operations inside the function report their own lines
+                out = self(*arrays)
+                return [] if self.result is None else checked_results(self, self.result, avals, out)
         except BaseException as error:
             note_origin(error, primitive, self.description(), source)
             raise
