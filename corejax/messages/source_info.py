@@ -28,16 +28,7 @@ JVP, TRANSPOSE, VMAP = Transform("jvp"), Transform("transpose"), Transform("vmap
 
 _internal_prefixes: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<frozen "]
 _callers: set[str] = set()  # files that start a command: they call the library but are not the user's code
-
-
-class _InternalFiles(dict[str, bool]):
-    """Whether files are library code, by name; determined when a name is first looked up."""
-
-    def __missing__(self, filename: str) -> bool:
-        return self.setdefault(filename, filename in _callers or filename.startswith(tuple(_internal_prefixes)))
-
-
-_internal_files = _InternalFiles()
+_internal_files: dict[str, bool] = {}
 
 
 def register_internal(directory: str) -> None:
@@ -48,14 +39,23 @@ def register_internal(directory: str) -> None:
         _internal_files.clear()
 
 
+def _is_internal(filename: str) -> bool:
+    internal = filename in _callers or filename.startswith(tuple(_internal_prefixes))
+    _internal_files[filename] = internal
+    return internal
+
+
 def capture_source(depth: int = 1, scope: Scope = ()) -> Source | None:
     """Return the innermost frame that is not library code, as (code, offset), or (code, offset, scope) in a scope."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and _internal_files[frame.f_code.co_filename]:
+    known = _internal_files
+    while frame is not None:
+        code = frame.f_code
+        internal = known.get(code.co_filename)
+        if not (_is_internal(code.co_filename) if internal is None else internal):
+            return (code, frame.f_lasti, scope) if scope else (code, frame.f_lasti)
         frame = frame.f_back
-    if frame is None:
-        return (None, 0, scope) if scope else None
-    return (frame.f_code, frame.f_lasti, scope) if scope else (frame.f_code, frame.f_lasti)
+    return (None, 0, scope) if scope else None
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
@@ -66,7 +66,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _of_library(frame: FrameType) -> bool:
-    return _internal_files[frame.f_code.co_filename]
+    return _is_internal(frame.f_code.co_filename)
 
 
 def user_frames(*, filtered: bool = True) -> list[FrameType]:
@@ -223,7 +223,7 @@ def raised_at(error: BaseException) -> str:
     line, traceback = "", error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if code.co_filename != "<corejax>" and not _internal_files[code.co_filename]:  # a marker of removed frames
+        if code.co_filename != "<corejax>" and not _is_internal(code.co_filename):  # a marker of removed frames
             line = f"{code.co_filename}:{traceback.tb_lineno} ({code.co_name})"
         traceback = traceback.tb_next
     return line

@@ -126,7 +126,7 @@ def test_a_librarys_rule_is_run_once_for_each_list_of_types(counted, monkeypatch
     user = compile("def use(p, x):\n    return p.bind(p.bind(p.bind(x)))\n", "<user>", "exec")
     space: dict = {}
     exec(user, space)
-    monkeypatch.setitem(source_info._internal_files, __file__, True)
+    monkeypatch.setattr(source_info, "_internal_files", {**source_info._internal_files, __file__: True})
     use = space["use"]
     for x in (X, X, X[:2]):
         cj.make_jaxpr(lambda x: cj.jvp(lambda v: use(p, v), (x,), (2 * x,)))(x)
@@ -217,7 +217,7 @@ def test_an_error_is_raised_each_time():
 
 def test_a_rule_that_warns_does_so_each_time(counted, monkeypatch):
     p, _ = counted
-    monkeypatch.setitem(source_info._internal_files, __file__, True)
+    monkeypatch.setattr(source_info, "_internal_files", {**source_info._internal_files, __file__: True})
 
     def jvp(primals, tangents):
         warn_user("not accurate there", UserWarning)
@@ -248,7 +248,7 @@ def library(monkeypatch):
     """Has this file count as a library's."""
     from corejax.messages import source_info
 
-    monkeypatch.setitem(source_info._internal_files, __file__, True)
+    monkeypatch.setattr(source_info, "_internal_files", {**source_info._internal_files, __file__: True})
 
 
 def marked(make_tangent, **rules):

@@ -48,13 +48,13 @@ def _in_front(below: Evaluate) -> Evaluate:
                 if type(x) is Array and type(y) is Array:
                     entry: Any = operations.get((primitive, x.aval, y.aval))
                     if type(entry) is Ufunc and (a := x._host) is not None and (b := y._host) is not None:
-                        return [Array((quiet.run or quiet.new())(entry[0], a, b), entry[1])]
+                        return [Array((quiet.run or quiet.new())(entry.call, a, b), entry.aval)]
             elif len(args) == 1:
                 [x] = args
                 if type(x) is Array:
                     entry = operations.get((primitive, x.aval))
                     if type(entry) is Ufunc and (a := x._host) is not None:
-                        return [Array((quiet.run or quiet.new())(entry[0], a), entry[1])]
+                        return [Array((quiet.run or quiet.new())(entry.call, a), entry.aval)]
             function = specialised(primitive, args, params)
             if function is not None:
                 return [(quiet.run or quiet.new())(function, *args)]

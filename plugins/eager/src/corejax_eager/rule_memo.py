@@ -43,21 +43,19 @@ def _follow_settings() -> None:
 class _Recorded(NamedTuple):
     """The recording of a rule.
 
-    Its equations are tuples of a primitive, operands, parameters and the type of the result. An operand is a place in
-    the list of all values: the operands of the rule that are in the program, the constants, the results in the program,
-    the operands on the tape, and the results on the tape.
-
     Attributes:
-        constants: values that do not depend on the operands; among them the static result of the rule.
-        known: the equations in the program.
-        tape: the equations on the tape of a linearisation.
-        outs: places of the rule's results.
+        known: its equations in the program, each as primitive, operands, parameters and type of the result. An operand
+            is the place of a tracer (0, 1, ... for values of the program, -1, -2, ... for values on the tape), or a
+            constant itself.
+        tape: its equations on the tape of a linearisation, in the same form.
+        outs: places of its results; None for a result of None.
+        static: a further result that does not depend on values.
     """
 
-    constants: list[Any]
     known: list[Any]
     tape: list[Any]
-    outs: list[int]
+    outs: list[int | None]
+    static: Any
 
 
 def records(below: Trace | None) -> bool:
@@ -69,7 +67,7 @@ def records(below: Trace | None) -> bool:
 def replay(
     primitive: Primitive,
     rule: Callable[..., Any],
-    below: Trace | None,
+    below: Any,
     operands: Sequence[Any],
     static: Any,
     params: dict[str, Any],
@@ -79,13 +77,11 @@ def replay(
     Returns:
         The results and the static result; a `Call` if the rule has to run and may be recorded; None if it has to run.
     """
-    above: Any = below
-    recorder: Any = above if type(below) is StagingTrace else above.parent
+    recorder: Any = below if type(below) is StagingTrace else below.parent
     if not _remembers or observe.watched or primitive.multiple_results:
         return None
-    places: dict[Any, int] = {}  # of the operands: 0, 1, ... in the program, -1, -2, ... on the tape
+    places: dict[Var, int] = {}
     known: list[Any] = []  # tracers
-    atoms: list[Any] = []  # their variables
     unknown: list[Var] = []
     source = state.source
     # While a program is replayed, all equations have its lines, so that the presence of a source is part of the key.
@@ -95,12 +91,12 @@ def replay(
         if kind is JitTracer and x._trace is recorder:
             var: Any = x._var
             place: Any = places.get(var)
-            if place is None and type(var) is Literal:  # a known scalar, by its bytes
-                place = np.asarray(var.val, var.aval.dtype).tobytes()
-            elif place is None:
-                place = places[var] = len(known)
-                known.append(x)
-                atoms.append(var)
+            if place is None:
+                if type(var) is Literal:  # a known scalar, by its bytes
+                    place = np.asarray(var.val, var.aval.dtype).tobytes()
+                else:
+                    place = places[var] = len(known)
+                    known.append(x)
         elif x is None:
             key.append(None)
             continue
@@ -127,51 +123,52 @@ def replay(
     if source is None:
         source = source_info.capture_source(4, state.scope)
     if recorded is None:
-        if not _UNFIT.isdisjoint(primitive.tags) or not all(map(is_word, params.values())):
-            return None
-        starts = len(recorder.eqns), len(above.tape) if recorder is not below else 0
-        warnings = source_info.warnings_given[0]
-        return Call(exact, below, recorder, places, len(unknown), source, starts, warnings, _remembered.clearings)
-    return _append(recorded, recorder, above, known, atoms, unknown, source)
+        fit = _UNFIT.isdisjoint(primitive.tags) and all(map(is_word, params.values()))
+        return Call(exact, below, recorder, places, len(unknown), source) if fit else None
+    for its_primitive, operands, its_params, aval in recorded.known:
+        var = Var(aval)
+        invars = []
+        for i in operands:
+            invars.append(known[i]._var if type(i) is int else i)
+        recorder.eqns.append(JaxprEqn(its_primitive, invars, [var], its_params, source))
+        known.append(JitTracer(recorder, aval, var))
+    if unknown:
+        return _append_to_tape(recorded, below, known, unknown, source)
+    outs: list[Any] = []
+    for i in recorded.outs:
+        outs.append(None if i is None else known[i])
+    outs.append(recorded.static)
+    return outs
 
 
-def _append(
-    recorded: _Recorded,
-    recorder: StagingTrace,
-    above: Any,
-    values: list[Any],
-    atoms: list[Any],
-    unknown: list[Var],
-    source: Any,
-) -> list[Any]:
-    """Append a recording to a program, and to the tape above it if there is one; return the rule's results."""
-    constants, known, tape, outs = recorded
-    eqns = recorder.eqns
-    values += constants
-    atoms += constants
-    for primitive, operands, params, aval in known:
-        atoms.append(var := Var(aval))
-        values.append(JitTracer(recorder, aval, var))
-        eqns.append(JaxprEqn(primitive, [*map(atoms.__getitem__, operands)], [var], params, source))
-    if not unknown:
-        return [*map(values.__getitem__, outs)]
-    values += unknown
-    eqns, source = above.tape, above.place_of(source)
-    for primitive, operands, params, aval in tape:
-        values.append(var := Var(aval))
-        eqns.append(JaxprEqn(primitive, [*map(values.__getitem__, operands)], [var], params, source))
-    results = [*map(values.__getitem__, outs)]
-    return [PartialEvalTracer(above, x.aval, x) if type(x) is Var else x for x in results]
+def _append_to_tape(recorded: _Recorded, above: Any, known: list[Any], unknown: list[Var], source: Any) -> list[Any]:
+    """Append the part of a recording that is on the tape above a program; return the rule's results."""
+    tape, source = above.tape, above.place_of(source)
+    for primitive, operands, params, aval in recorded.tape:
+        var = Var(aval)
+        invars = []
+        for i in operands:
+            invars.append(i if type(i) is not int else known[i] if i >= 0 else unknown[~i])
+        tape.append(JaxprEqn(primitive, invars, [var], params, source))
+        unknown.append(var)
+    outs: list[Any] = []
+    for i in recorded.outs:
+        if i is None or i >= 0:
+            outs.append(None if i is None else known[i])
+        else:
+            outs.append(PartialEvalTracer(above, unknown[~i].aval, unknown[~i]))
+    outs.append(recorded.static)
+    return outs
 
 
-class Call(NamedTuple):
+class Call:
     """The first call of a rule with operands of some types, with the state before the rule ran.
 
     Attributes:
         key: the key of the recording.
         below: the trace that interprets what the rule binds.
         recorder: the trace that records it.
-        places: the places of the operands; after the rule has run, also of constants (by id) and of results.
+        places: the places of the operands.
         unknown: the number of operands on the tape.
         source: the line of the equations.
         starts: the lengths of the program and of the tape.
@@ -179,15 +176,13 @@ class Call(NamedTuple):
         clearings: how often the memo was cleared so far.
     """
 
-    key: Any
-    below: Any
-    recorder: StagingTrace
-    places: dict[Any, int]
-    unknown: int
-    source: Any
-    starts: tuple[int, int]
-    warnings: int
-    clearings: int
+    def __init__(
+        self, key: Any, below: Any, recorder: StagingTrace, places: dict[Var, int], unknown: int, source: Any
+    ) -> None:
+        self.key, self.below, self.recorder = key, below, recorder
+        self.places, self.unknown, self.source = places, unknown, source
+        self.starts = len(recorder.eqns), len(below.tape) if recorder is not below else 0
+        self.warnings, self.clearings = source_info.warnings_given[0], _remembered.clearings
 
     def learn(self, outs: Sequence[Any], static: Any = None) -> None:
         """Store the recording after the rule has run and returned `outs` and `static`."""
@@ -199,47 +194,37 @@ class Call(NamedTuple):
         if source_info.warnings_given[0] != self.warnings or any(v.aval.refinement is not None for v in self.places):
             return None
         start, tape_start = self.starts
-        eqns, on_tape, tape_source = self.recorder.eqns[start:], [], None
+        places = itertools.count(len(self.places) - self.unknown)
+        known = self._equations(self.recorder.eqns[start:], self.source, places)
+        tape: list[Any] | None = []
         if self.below is not self.recorder:
-            on_tape, tape_source = self.below.tape[tape_start:], self.below.place_of(self.source)
-        operands = [x for eqn in (*eqns, *on_tape) for x in eqn.invars if _is_constant(x)]
-        constants = {id(x): x for x in (None, static, *operands)}
-        numbers = itertools.count(len(self.places) - self.unknown)
-        unknown = {v: ~place for v, place in self.places.items() if place < 0}
-        self.places.update(zip(constants, numbers, strict=False))
-        known = self._equations(eqns, self.source, numbers)
-        first = next(numbers)
-        self.places.update((v, first + i) for v, i in unknown.items())
-        tape = self._equations(on_tape, tape_source, itertools.count(first + self.unknown))
-        places: list[Any] = [self._place(x) for x in (*outs, static)]
-        if known is None or tape is None or None in places or any(map(_is_constant, outs)):
-            return None
-        # New arrays, because the rule's own may be deleted.
-        values = [Array(x._host, x.aval) if type(x) is Array else x for x in constants.values()]
-        return _Recorded(values, known, tape, places)
+            eqns = self.below.tape[tape_start:]
+            tape = self._equations(eqns, self.below.place_of(self.source), itertools.count(~self.unknown, -1))
+        out_places = [None if x is None else self._place(x) for x in outs]
+        found = all(x is None or type(i) is int for i, x in zip(out_places, outs, strict=True))
+        return _Recorded(known, tape, out_places, static) if found and known is not None and tape is not None else None
 
-    def _equations(self, eqns: Sequence[JaxprEqn], source: Any, numbers: Iterator[int]) -> list[Any] | None:
+    def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Iterator[int]) -> list[Any] | None:
         """Return equations in recorded form, and assign places to their results; None if one cannot be replayed."""
         recorded = []
-        for eqn, place in zip(eqns, numbers, strict=False):
+        for eqn, place in zip(eqns, places, strict=False):
             operands = [self._place(x) for x in eqn.invars]
-            if None in operands or not _is_repeatable(eqn, source):
+            if any(x is None for x in operands) or not _is_repeatable(eqn, source):
                 return None
             self.places[eqn.outvars[0]] = place
             recorded.append((eqn.primitive, operands, eqn.params, eqn.outvars[0].aval))
         return recorded
 
-    def _place(self, x: Any) -> int | None:
-        """Return the place of a variable, tracer or constant; None if it cannot be recorded."""
+    def _place(self, x: Any) -> Any:
+        """Return the place of an operand or a result, or a constant itself; None if it cannot be recorded."""
         kind = type(x)
+        if kind is Var:
+            return self.places.get(x)
         if kind is JitTracer or kind is PartialEvalTracer:
             return self.places.get(x._var) if x._trace is self.recorder or x._trace is self.below else None
-        return self.places.get(x if kind is Var else id(x))
-
-
-def _is_constant(x: Any) -> bool:
-    """Return whether an operand or a result is the same at each call of a rule with operands of the same types."""
-    return type(x) is Literal or (type(x) is Array and _is_scalar(x))
+        if kind is Array and _is_scalar(x):
+            return Array(x._host, x.aval)  # a new array, because the rule's own may be deleted
+        return x if kind is Literal else None
 
 
 def _is_scalar(x: Array) -> bool:
