@@ -309,7 +309,7 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
         arrays.append(x)
     elif kind is float:
         key.append(x.hex())  # -0.0 and 0.0 are equal, but have different texts
-    elif kind in _PLAIN or isinstance(x, type | Enum | np.dtype):
+    elif kind in _PLAIN or isinstance(x, (type, Enum, np.dtype)):
         key.append(kind)
         key.append(x)
     elif kind is tuple or kind is list:

@@ -63,7 +63,7 @@ class JvpCall(UserCall):
         def what() -> str:
             return f"the JVP rule {place(self.rule)} of custom_jvp function {fun_name(self.fun)}"
 
-        if not isinstance(result, tuple | list) or len(result) != 2:
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise TypeError(f"{what()} must return a pair (out, tangent_out), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
         check_outputs(self.rule, outs, out_tree)

@@ -74,7 +74,7 @@ class VjpCall(UserCall):
         def what() -> str:
             return f"the forward rule {place(self.rule_fwd)} of custom_vjp function {fun_name(self.fun)}"
 
-        if not isinstance(result, tuple | list) or len(result) != 2:
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise TypeError(f"{what()} must return a pair (out, residuals), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
         check_outputs(self.rule_fwd, outs, out_tree)
@@ -159,7 +159,7 @@ class _Pullback:
             return f"the backward rule {place(call.rule_bwd)} of custom_vjp function {fun_name(call.fun)}"
 
         children = in_tree.children()
-        if not isinstance(result, tuple | list) or len(result) != len(children):
+        if not isinstance(result, (tuple, list)) or len(result) != len(children):
             got = (
                 f"{len(result)} entries" if isinstance(result, tuple | list) else f"{type(result).__name__}: {result!r}"
             )

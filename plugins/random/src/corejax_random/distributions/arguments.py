@@ -91,7 +91,7 @@ def known_flag(name: str, argument: str, value: Any) -> bool:
     Raises:
         TypeError: if the argument is neither a boolean nor an integer.
     """
-    if not isinstance(value, bool | np.bool_ | int):
+    if not isinstance(value, (int, np.bool_)):
         raise TypeError(f"{name}: {argument} must be True or False, got {value!r} of type {type(value).__name__}")
     return bool(value)
 
