@@ -64,6 +64,7 @@ _MISSING = object()  # the entry of a call that is not in the cache
 def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
     """Wrap a function that is marked `remembered`; the arguments are those of `remembered`."""
     programs = Cache(_LIMIT)
+    find = programs.get
     remembered = _Remembered(fun, ufunc, ufunc_of, numbers, programs)
 
     @functools.wraps(fun)
@@ -83,7 +84,7 @@ def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
             if not _describe(kwargs[name], key, arrays):
                 return fun(*args, **kwargs)
         exact = tuple(key)
-        entry = programs.get(exact, _MISSING)
+        entry = find(exact, _MISSING)
         if type(entry) is _Function:
             try:
                 return (quiet.run or quiet.new())(entry, *arrays)

@@ -29,6 +29,7 @@ _UNFIT = frozenset({"higher_order", "collective"})
 
 # (rule, static arguments, operands, parameters) -> `_Recorded`, or False if the rule cannot be replayed.
 _remembered = Cache()
+_find = _remembered.get
 _remembers: bool = config.remember_rules
 
 
@@ -115,7 +116,7 @@ def replay(
         key.extend([kind_of(v) if type(v) is tuple else type(v) for v in params.values()])
     exact = tuple(key)
     try:
-        recorded: Any = _remembered.get(exact)
+        recorded: Any = _find(exact)
     except TypeError:  # a parameter has no hash
         return None
     if recorded is False:
