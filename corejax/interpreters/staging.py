@@ -206,22 +206,22 @@ def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, li
     Raises:
         ValueError: the function writes a cell of an enclosing function.
     """
-    return cells_as_constants(*stage_with_cells(fun, in_avals, debug))
+    jaxpr, consts, cells = stage_with_cells(fun, in_avals, debug)
+    if not cells:
+        return jaxpr, consts
+    return cells_as_constants(jaxpr, consts, cells, "tracing a function" if debug is None else debug.description())
 
 
-def cells_as_constants(jaxpr: Jaxpr, consts: list[Any], cells: Sequence[Cell]) -> tuple[Jaxpr, list[Any]]:
+def cells_as_constants(jaxpr: Jaxpr, consts: list[Any], cells: Sequence[Cell], use: str) -> tuple[Jaxpr, list[Any]]:
     """Turn the values of cells, a program's last arguments and results, into constants.
 
     Raises:
-        ValueError: the program writes a cell.
+        ValueError: the program writes a cell; `use` says where.
     """
-    if not cells:
-        return jaxpr, consts
     arguments, values = split_list(jaxpr.invars, [len(jaxpr.invars) - len(cells)])
     outvars, last = split_list(jaxpr.outvars, [len(jaxpr.outvars) - len(cells)])
     for cell, value, after in zip(cells, values, last, strict=True):
         if after is not value:
-            use = "tracing a function" if jaxpr.debug_info is None else jaxpr.debug_info.description()
             raise ValueError(
                 f"{cell!r} is written while {use}, which may read references of enclosing functions, but not write "
                 "them: return the value, and write it outside"
