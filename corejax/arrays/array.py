@@ -487,9 +487,9 @@ def as_array(x: Any) -> Value:
     Raises:
         TypeError: `x` is not an array.
     """
-    if type(x) is Array or isinstance(x, Tracer | Packed):
+    if type(x) is Array or isinstance(x, (Tracer, Packed)):
         return x  # type: ignore[return-value]  # a packed value is passed on as an array is
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, (np.ndarray, np.generic)):
         if config.x64_compat:
             x = narrowed(x)
         aval = ndarray_aval(x)

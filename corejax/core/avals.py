@@ -313,7 +313,7 @@ def get_aval(x: Any) -> ShapedArray:
         return aval
     if type(x) in _SCALARS:
         return python_scalar_aval(x)
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, (np.ndarray, np.generic)):
         aval = ndarray_aval(x)
         return aval.update(dtype=dtypes.canonicalize_dtype(aval.dtype)) if config.x64_compat else aval
     if (array_of := array_method(type(x))) is not None:
@@ -403,6 +403,6 @@ def is_array_like(x: object) -> bool:
     return (
         isinstance(getattr(x, "aval", None), ShapedArray)
         or type(x) in _SCALARS
-        or isinstance(x, np.ndarray | np.generic | bool | int | float | complex)
+        or isinstance(x, (np.ndarray, np.generic, *_SCALARS))
         or array_method(type(x)) is not None
     )

@@ -135,7 +135,7 @@ def _scalar_kind(x: object) -> str | None:
 
 
 def _explicit(d: object) -> DType:
-    if isinstance(d, type | np.dtype) or (_scalar_kind(d) is None and not hasattr(d, "shape")):
+    if isinstance(d, (type, np.dtype)) or (_scalar_kind(d) is None and not hasattr(d, "shape")):
         try:
             return dtype(d)
         except TypeError as error:

@@ -99,8 +99,8 @@ class StagingTrace(Trace):
             v = x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive)
             invars.append(v)
             avals.append(v.aval)
-        outvars, outs = [], []
-        for aval in primitive.abstract(tuple(avals), params):
+        key, outvars, outs = tuple(avals), [], []
+        for aval in (None if params else primitive._memo.get(key)) or primitive.abstract(key, params):
             outvars.append(var := Var(aval))
             outs.append(JitTracer(self, aval, var))
         source = state.source or source_info.capture_source(3, state.scope)
@@ -207,6 +207,8 @@ def stage(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, li
         ValueError: the function writes a cell of an enclosing function.
     """
     jaxpr, consts, cells = stage_with_cells(fun, in_avals, debug)
+    if not cells:
+        return jaxpr, consts
     return cells_as_constants(jaxpr, consts, cells, "tracing a function" if debug is None else debug.description())
 
 
@@ -216,8 +218,6 @@ def cells_as_constants(jaxpr: Jaxpr, consts: list[Any], cells: Sequence[Cell], u
     Raises:
         ValueError: the program writes a cell; `use` says where.
     """
-    if not cells:
-        return jaxpr, consts
     arguments, values = split_list(jaxpr.invars, [len(jaxpr.invars) - len(cells)])
     outvars, last = split_list(jaxpr.outvars, [len(jaxpr.outvars) - len(cells)])
     for cell, value, after in zip(cells, values, last, strict=True):

@@ -95,15 +95,15 @@ class _Comparison:
         """Whether two parameters are equal and of one type; floats are compared bit by bit."""
         if x is y:
             return True
-        if isinstance(x, Jaxpr | ClosedJaxpr) and isinstance(y, Jaxpr | ClosedJaxpr):
+        if isinstance(x, (Jaxpr, ClosedJaxpr)) and isinstance(y, (Jaxpr, ClosedJaxpr)):
             return self.same(x, y)
-        if isinstance(x, tuple | list) and type(x) is type(y):
+        if isinstance(x, (tuple, list)) and type(x) is type(y):
             return _same_list(x, y, self._same_value)
-        if isinstance(x, type | np.dtype) and isinstance(y, type | np.dtype):
+        if isinstance(x, (type, np.dtype)) and isinstance(y, (type, np.dtype)):
             return bool(x == y)  # numpy.float32 and its dtype are equal
         if type(x) is not type(y):
             return False
-        if isinstance(x, float | complex | np.generic):
+        if isinstance(x, (float, complex, np.generic)):
             return _same_bits(x, y)
         if not self.derivatives and getattr(type(x), "only_for_derivatives", False):
             return True

@@ -285,7 +285,7 @@ _PROGRAMS = ClosedJaxpr | Jaxpr
 def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
     """Yield the programs among an equation's parameters, also those inside tuples and lists."""
     for value in params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
+        for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, _PROGRAMS):
                 yield item
 

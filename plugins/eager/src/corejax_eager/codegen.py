@@ -47,7 +47,6 @@ _OPERATORS = {
 _OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 _CHECKED = """\
-    {out} = {call}
     if type({out}) is not ndarray or {out}.dtype is not {type}.dtype or {out}.shape != {type}.shape:
         {out} = as_promised({eqn}.primitive, {out}, {type})
     elif not (sole := getrefcount({out}) <= LOCAL_REFCOUNT) or {out}.base is not None:
@@ -326,18 +325,19 @@ class _CodeGenerator:
         (self.numbers if code.scalar else self.fresh).update(eqn.outvars)
 
     def emit_rule(self, eqn: JaxprEqn, rule: Any, prepared: Any) -> None:
-        """Emit a call of the impl rule, and a check of its result."""
+        """Emit a call of the impl rule, and a check of each result."""
         operands = [self.read_only_operand(x) for x in eqn.invars]
-        joined, outs = ", ".join(operands), [self.new_local(v) for v in eqn.outvars]
-        if rule is None or eqn.primitive.multiple_results:
-            call = f"results({self.bind_global('eqn', eqn)}, [{joined}])"
-            self.lines.append(f"    [{', '.join(outs)}] = {call}")
+        outs, eqn_name = [self.new_local(v) for v in eqn.outvars], self.bind_global("eqn", eqn)
+        if rule is None:  # it takes `Array`s
+            self.lines.append(f"    [{', '.join(outs)}] = results({eqn_name}, [{', '.join(operands)}])")
             return
-        run, [v] = prepared or rule, eqn.outvars
+        run = prepared or rule
         params = [f"**{self.bind_global('params', eqn.params)}"] if run is rule and eqn.params else []
-        call = f"{self.bind_global('rule', run)}({', '.join([*operands, *params])})"
-        eqn_name, type_name = self.bind_global("eqn", eqn), self.bind_global("type", v.aval)
-        self.lines.append(_CHECKED.format(call=call, operands=joined, eqn=eqn_name, type=type_name, out=outs[0]))
+        target = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
+        self.lines.append(f"    {target} = {self.bind_global('rule', run)}({', '.join([*operands, *params])})")
+        for out, v in zip(outs, eqn.outvars, strict=True):
+            names = {"operands": ", ".join(operands), "eqn": eqn_name, "type": self.bind_global("type", v.aval)}
+            self.lines.append(_CHECKED.format(out=out, **names))
 
 
 def prepared_rule(

@@ -37,25 +37,23 @@ from corejax_eager.specialise import Ufunc, note_run, operations, specialised
 
 def _in_front(below: Evaluate) -> Evaluate:
     """Return the evaluation of the unwatched layer; `below` is the kernel's."""
+    find = operations.get
 
     def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         # Ufuncs of one and two operands are called directly from here, because most eager operations take this path.
         try:
-            if params:
-                pass
-            elif len(args) == 2:
+            if len(args) == 2 and not params:
                 x, y = args
                 if type(x) is Array and type(y) is Array:
-                    entry: Any = operations.get((primitive, x.aval, y.aval))
+                    entry: Any = find((primitive, x.aval, y.aval))
                     if type(entry) is Ufunc and (a := x._host) is not None and (b := y._host) is not None:
-                        return [Array((quiet.run or quiet.new())(entry[0], a, b), entry[1])]
-            elif len(args) == 1:
+                        return [Array((quiet.run or quiet.new())(entry.call, a, b), entry.aval)]
+            elif len(args) == 1 and not params:
                 [x] = args
                 if type(x) is Array:
-                    entry = operations.get((primitive, x.aval))
+                    entry = find((primitive, x.aval))
                     if type(entry) is Ufunc and (a := x._host) is not None:
-                        return [Array((quiet.run or quiet.new())(entry[0], a), entry[1])]
-            # Operations with several results have no entries (`_evaluate`).
+                        return [Array((quiet.run or quiet.new())(entry.call, a), entry.aval)]
             function = None if primitive.multiple_results else specialised(primitive, args, params)
             if function is not None:
                 return [(quiet.run or quiet.new())(function, *args)]

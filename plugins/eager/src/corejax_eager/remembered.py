@@ -64,6 +64,7 @@ _MISSING = object()  # the entry of a call that is not in the cache
 def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
     """Wrap a function that is marked `remembered`; the arguments are those of `remembered`."""
     programs = Cache(_LIMIT)
+    find = programs.get
     remembered = _Remembered(fun, ufunc, ufunc_of, numbers, programs)
 
     @functools.wraps(fun)
@@ -83,7 +84,7 @@ def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
             if not _describe(kwargs[name], key, arrays):
                 return fun(*args, **kwargs)
         exact = tuple(key)
-        entry = programs.get(exact, _MISSING)
+        entry = find(exact, _MISSING)
         if type(entry) is _Function:
             try:
                 return (quiet.run or quiet.new())(entry, *arrays)
@@ -190,7 +191,7 @@ class _Remembered(NamedTuple):
         A program that rounds nothing is compiled only if the call has come `again`.
         """
         leaves, structure = tree.flatten((args, kwargs))
-        operand_types = _ARRAYS | _NUMBERS if self.numbers and _round_alike(leaves) else _ARRAYS
+        operand_types = _ARRAYS | _NUMBERS if self.numbers and _has_operands(leaves) else _ARRAYS
         number_types = _NUMBERS | {int}
         kinds = [x.aval if type(x) is Array else type(x) if type(x) in number_types else x for x in leaves]
         # By `repr`, because -0.0 and 0.0 are different numbers.
@@ -245,9 +246,10 @@ def _any_large(values: Sequence[Any]) -> bool:
     return any(type(x) is Array and x.aval.size >= large.SIZE for x in values)
 
 
-def _round_alike(leaves: Sequence[Any]) -> bool:
-    """Return whether Python numbers round in the same way as operands: to float32, as all arrays of the call do."""
-    return not any(type(x) is Array and x.aval.dtype in _OTHER_FLOATS for x in leaves)
+def _has_operands(leaves: Sequence[Any]) -> bool:
+    """Return whether there are Python numbers that round as operands do: to float32, as all arrays of the call do."""
+    other_floats = any(type(x) is Array and x.aval.dtype in _OTHER_FLOATS for x in leaves)
+    return not other_floats and any(type(x) in _NUMBERS for x in leaves)
 
 
 def _stage_call(
@@ -308,7 +310,7 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
         arrays.append(x)
     elif kind is float:
         key.append(x.hex())  # -0.0 and 0.0 are equal, but have different texts
-    elif kind in _PLAIN or isinstance(x, type | Enum | np.dtype):
+    elif kind in _PLAIN or isinstance(x, (type, Enum, np.dtype)):
         key.append(kind)
         key.append(x)
     elif kind is tuple or kind is list:

@@ -29,6 +29,7 @@ _UNFIT = frozenset({"higher_order", "collective"})
 
 # (rule, static arguments, operands, parameters) -> `_Recorded`, or False if the rule cannot be replayed.
 _remembered = Cache()
+_find = _remembered.get
 _remembers: bool = config.remember_rules
 
 
@@ -67,7 +68,7 @@ def records(below: Trace | None) -> bool:
 def replay(
     primitive: Primitive,
     rule: Callable[..., Any],
-    below: Trace | None,
+    below: Any,
     operands: Sequence[Any],
     static: Any,
     params: dict[str, Any],
@@ -77,8 +78,7 @@ def replay(
     Returns:
         The results and the static result; a `Call` if the rule has to run and may be recorded; None if it has to run.
     """
-    above: Any = below
-    recorder: Any = above if type(below) is StagingTrace else above.parent
+    recorder: Any = below if type(below) is StagingTrace else below.parent
     if not _remembers or observe.watched or primitive.multiple_results:
         return None
     places: dict[Var, int] = {}
@@ -92,11 +92,12 @@ def replay(
         if kind is JitTracer and x._trace is recorder:
             var: Any = x._var
             place: Any = places.get(var)
-            if type(var) is Literal:  # a known scalar, by its bytes
-                place = np.asarray(var.val, var.aval.dtype).tobytes()
-            elif place is None:
-                place = places[var] = len(known)
-                known.append(x)
+            if place is None:
+                if type(var) is Literal:  # a known scalar, by its bytes
+                    place = np.asarray(var.val, var.aval.dtype).tobytes()
+                else:
+                    place = places[var] = len(known)
+                    known.append(x)
         elif x is None:
             key.append(None)
             continue
@@ -115,7 +116,7 @@ def replay(
         key.extend([kind_of(v) if type(v) is tuple else type(v) for v in params.values()])
     exact = tuple(key)
     try:
-        recorded: Any = _remembered.get(exact)
+        recorded: Any = _find(exact)
     except TypeError:  # a parameter has no hash
         return None
     if recorded is False:
@@ -123,47 +124,45 @@ def replay(
     if source is None:
         source = source_info.capture_source(4, state.scope)
     if recorded is None:
-        if not _UNFIT.isdisjoint(primitive.tags) or not all(map(is_word, params.values())):
-            return None
-        starts = len(recorder.eqns), len(above.tape) if recorder is not below else 0
-        warnings = source_info.warnings_given[0]
-        return Call(exact, below, recorder, places, len(unknown), source, starts, warnings, _remembered.clearings)
-    return _append(recorded, recorder, above, known, unknown, source)
-
-
-def _append(
-    recorded: _Recorded, recorder: StagingTrace, above: Any, known: list[Any], unknown: list[Var], source: Any
-) -> list[Any]:
-    """Append a recording to a program, and to the tape above it if there is one; return the rule's results."""
-    eqns = recorder.eqns
-    for primitive, operands, params, aval in recorded.known:
+        fit = _UNFIT.isdisjoint(primitive.tags) and all(map(is_word, params.values()))
+        return Call(exact, below, recorder, places, len(unknown), source) if fit else None
+    for its_primitive, operands, its_params, aval in recorded.known:
         var = Var(aval)
         invars = []
         for i in operands:
             invars.append(known[i]._var if type(i) is int else i)
-        eqns.append(JaxprEqn(primitive, invars, [var], params, source))
+        recorder.eqns.append(JaxprEqn(its_primitive, invars, [var], its_params, source))
         known.append(JitTracer(recorder, aval, var))
-    if recorded.tape:
-        tape, source = above.tape, above.place_of(source)
-        for primitive, operands, params, aval in recorded.tape:
-            var = Var(aval)
-            invars = []
-            for i in operands:
-                invars.append(i if type(i) is not int else known[i] if i >= 0 else unknown[~i])
-            tape.append(JaxprEqn(primitive, invars, [var], params, source))
-            unknown.append(var)
+    if unknown:
+        return _append_to_tape(recorded, below, known, unknown, source)
+    outs: list[Any] = []
+    for i in recorded.outs:
+        outs.append(None if i is None else known[i])
+    outs.append(recorded.static)
+    return outs
+
+
+def _append_to_tape(recorded: _Recorded, above: Any, known: list[Any], unknown: list[Var], source: Any) -> list[Any]:
+    """Append the part of a recording that is on the tape above a program; return the rule's results."""
+    tape, source = above.tape, above.place_of(source)
+    for primitive, operands, params, aval in recorded.tape:
+        var = Var(aval)
+        invars = []
+        for i in operands:
+            invars.append(i if type(i) is not int else known[i] if i >= 0 else unknown[~i])
+        tape.append(JaxprEqn(primitive, invars, [var], params, source))
+        unknown.append(var)
     outs: list[Any] = []
     for i in recorded.outs:
         if i is None or i >= 0:
             outs.append(None if i is None else known[i])
         else:
-            var = unknown[~i]
-            outs.append(PartialEvalTracer(above, var.aval, var))
+            outs.append(PartialEvalTracer(above, unknown[~i].aval, unknown[~i]))
     outs.append(recorded.static)
     return outs
 
 
-class Call(NamedTuple):
+class Call:
     """The first call of a rule with operands of some types, with the state before the rule ran.
 
     Attributes:
@@ -178,15 +177,13 @@ class Call(NamedTuple):
         clearings: how often the memo was cleared so far.
     """
 
-    key: Any
-    below: Any
-    recorder: StagingTrace
-    places: dict[Var, int]
-    unknown: int
-    source: Any
-    starts: tuple[int, int]
-    warnings: int
-    clearings: int
+    def __init__(
+        self, key: Any, below: Any, recorder: StagingTrace, places: dict[Var, int], unknown: int, source: Any
+    ) -> None:
+        self.key, self.below, self.recorder = key, below, recorder
+        self.places, self.unknown, self.source = places, unknown, source
+        self.starts = len(recorder.eqns), len(below.tape) if recorder is not below else 0
+        self.warnings, self.clearings = source_info.warnings_given[0], _remembered.clearings
 
     def learn(self, outs: Sequence[Any], static: Any = None) -> None:
         """Store the recording after the rule has run and returned `outs` and `static`."""

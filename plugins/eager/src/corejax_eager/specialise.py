@@ -9,8 +9,9 @@ rule and the checks of types, which the key implies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,8 @@ from corejax_eager.cache import Cache, is_word
 from corejax_eager.codegen import RUNS, as_ufunc, generate_on_arrays, prepared_rule
 
 
-class Ufunc(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ufunc:
     """An operation without params that is one ufunc.
 
     Attributes:

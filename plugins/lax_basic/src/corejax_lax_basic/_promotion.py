@@ -55,7 +55,7 @@ def as_operand(x: Any) -> Any:
     """
     if type(x) in PYTHON_SCALARS or type(x) is Array or isinstance(x, Tracer):
         return x
-    if isinstance(x, np.ndarray | np.generic) or array_method(type(x)):
+    if isinstance(x, (np.ndarray, np.generic)) or array_method(type(x)):
         return asarray(x)
     if isinstance(x, int | float | complex):  # a subclass, such as an IntEnum
         return next(kind(x) for kind in _SCALAR_KINDS if isinstance(x, kind))

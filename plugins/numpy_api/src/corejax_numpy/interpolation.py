@@ -30,7 +30,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """
     x, xp, fp = array_arguments("interp", x, xp, fp)
     lax.check_dtype_promotion("interp", (x, xp, fp))
-    x, xp = promote_dtypes("interp", x, xp, inexact=True)
+    x, xp = lax.promote_dtypes(x, xp, inexact=True, name="interp")
     (fp,) = promote_dtypes("interp", fp, inexact=True)
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.shape[0]:
         raise ValueError(

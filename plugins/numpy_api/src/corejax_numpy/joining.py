@@ -116,7 +116,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     """
     _check_one_sequence("stack", axis)
     refuse_out("stack", out)
-    if not isinstance(arrays, tuple | list):
+    if not isinstance(arrays, (tuple, list)):
         x = _stack_of_rows("stack", arrays)
         x = moveaxis(x, 0, canonical_axis(axis, x.ndim, name="stack"))
         return x if dtype is None else lax.convert_element_type(x, dtype)

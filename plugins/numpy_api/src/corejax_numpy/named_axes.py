@@ -25,7 +25,7 @@ def split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:
     """Split the argument `axis` into positional axes, in the form given, and names."""
     if isinstance(axis, str):
         return (), (axis,)
-    if not isinstance(axis, tuple | list):
+    if not isinstance(axis, (tuple, list)):
         return axis, ()
     names = tuple([a for a in axis if isinstance(a, str)])
     return (tuple([a for a in axis if not isinstance(a, str)]), names) if names else (axis, ())

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import Trace, Tracer, current_trace, get_aval
 from corejax.extend.messages import UnexpectedTracerError, not_of_rule
 
 
-@contextmanager
-def explained(transform: str, name: str) -> Iterator[None]:
-    """Attribute errors inside to the user's function or rule, and explain an escaped tracer as a closed-over value.
+def explain(error: Exception, transform: str, name: str) -> None:
+    """Attribute an error to the user's function or rule; explain an escaped tracer as a closed-over value.
 
     Raises:
-        ClosedOverError: in place of an `UnexpectedTracerError`.
+        ClosedOverError: in place of another `UnexpectedTracerError`.
     """
-    try:
-        yield
-    except UnexpectedTracerError as error:
-        if isinstance(error, ClosedOverError):
-            raise
+    if isinstance(error, UnexpectedTracerError) and not isinstance(error, ClosedOverError):
         raise ClosedOverError(
             f"{transform} function {name}, or one of its rules, closes over a value of a transformation around "
             "the call, for which it has no derivative (or the trace of which has ended when the rule runs). Pass "
             "the value as an argument; in reverse mode, a rule's residuals carry it to the backward pass; "
             "for functions that are arguments themselves, use closure_convert."
         ) from error
-    except Exception as error:
+    if not isinstance(error, ClosedOverError):
         not_of_rule(error)
-        raise
 
 
 class ClosedOverError(UnexpectedTracerError):

@@ -34,7 +34,11 @@ class JvpCall(UserCall):
     def __init__(self, rules: Any, arguments: Arguments) -> None:
         super().__init__(rules.fun, rules.symbolic_zeros, arguments)
         self.rule = rules.jvp
-        self.__name__ = fun_name(self.rule)
+
+    @property
+    def __name__(self) -> str:
+        """The name of the rule, for printed equations."""
+        return fun_name(self.rule)
 
     def rules(self) -> tuple[Any, ...]:
         """Return the function, the rule, and whether the rule receives symbolic zeros."""
@@ -56,9 +60,11 @@ class JvpCall(UserCall):
         return self._checked(self.rule(*statics, args, tree.tree_unflatten(arguments.in_tree, shown)))
 
     def _checked(self, result: Any) -> tuple[list[Any], list[Any]]:
-        what = f"the JVP rule {place(self.rule)} of custom_jvp function {fun_name(self.fun)}"
-        if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeError(f"{what} must return a pair (out, tangent_out), got {result!r}")
+        def what() -> str:
+            return f"the JVP rule {place(self.rule)} of custom_jvp function {fun_name(self.fun)}"
+
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise TypeError(f"{what()} must return a pair (out, tangent_out), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
         check_outputs(self.rule, outs, out_tree)
         if self.avals_out is not None:
@@ -66,9 +72,9 @@ class JvpCall(UserCall):
         self.out_tree = out_tree
         outs = [as_array(x) for x in outs]
         avals = [get_aval(x) for x in outs]
-        tangents_out = unflattened_like(f"{what}: the tangent", out_tree, result[1], avals)
+        tangents_out = unflattened_like(lambda: f"{what()}: the tangent", out_tree, result[1], avals)
         names = functools.partial(leaf_names, out_tree, "result")
-        return outs, checked_linear(f"{what}: the tangent", avals, tangents_out, names)
+        return outs, checked_linear(lambda: f"{what()}: the tangent", avals, tangents_out, names)
 
 
 class custom_jvp(CustomRuleFunction[P, R]):
@@ -169,7 +175,7 @@ class custom_jvp(CustomRuleFunction[P, R]):
     def _leaves(self, tangent: Any, out: Any) -> list[Any]:
         leaves, treedef = tree.tree_flatten(out)
         avals = [get_aval(x) for x in leaves]
-        what = f"defjvps of {fun_name(self.fun)}: the tangent of a rule"
+        what = lambda: f"defjvps of {fun_name(self.fun)}: the tangent of a rule"  # noqa: E731
         tangents = unflattened_like(what, treedef, tangent, avals)
         return checked_linear(what, avals, tangents, lambda: leaf_names(treedef, "result"))
 

@@ -21,7 +21,7 @@ from corejax.extend import (
     spread_list,
 )
 from corejax.extend.transforms import batch_flat
-from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
+from corejax_control_flow.custom.closed_over import explain, refuse_closed_over, refuse_closed_over_results
 from corejax_control_flow.custom.open_calls import BatchedCall, BatchedRule, boxed, call_primitive
 from corejax_control_flow.custom.symbolic_zeros import with_types
 
@@ -124,8 +124,11 @@ def custom_jvp_call_jvp(
 ) -> Any:
     """Run the user's rule now."""
     refuse_closed_over("custom_jvp", name, tangents[:num_consts])
-    with explained("custom_jvp", name):
+    try:
         outs, tangents_out = jvp.jvp(primals[num_consts:], tangents[num_consts:])
+    except Exception as error:
+        explain(error, "custom_jvp", name)
+        raise
     refuse_closed_over_results("custom_jvp", name, [*outs, *tangents_out])
     return (outs if call_jaxpr is None else with_types(outs, call_jaxpr.out_avals)), tangents_out
 

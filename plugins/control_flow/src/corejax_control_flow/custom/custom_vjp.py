@@ -47,7 +47,11 @@ class VjpCall(UserCall):
         super().__init__(rules.fun, rules.symbolic_zeros, arguments)
         self.rule_fwd, self.rule_bwd = rules.fwd, rules.bwd
         self.optimize_remat = rules.optimize_remat
-        self.__name__ = f"{fun_name(rules.fwd)}, {fun_name(rules.bwd)}"
+
+    @property
+    def __name__(self) -> str:
+        """The names of the rules, for printed equations."""
+        return f"{fun_name(self.rule_fwd)}, {fun_name(self.rule_bwd)}"
 
     def rules(self) -> tuple[Any, ...]:
         """Return the function, both rules and their options."""
@@ -66,9 +70,12 @@ class VjpCall(UserCall):
         if self.symbolic_zeros:
             leaves[count:] = map(CustomVJPPrimal, leaves[count:], perturbed[count:])
         result = self.rule_fwd(*arguments.unflatten(leaves))
-        what = f"the forward rule {place(self.rule_fwd)} of custom_vjp function {fun_name(self.fun)}"
-        if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeError(f"{what} must return a pair (out, residuals), got {result!r}")
+
+        def what() -> str:
+            return f"the forward rule {place(self.rule_fwd)} of custom_vjp function {fun_name(self.fun)}"
+
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise TypeError(f"{what()} must return a pair (out, residuals), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
         check_outputs(self.rule_fwd, outs, out_tree)
         if self.avals_out is not None:
@@ -128,7 +135,11 @@ class _Pullback:
         self.avals_out = avals_out
         self.avals_in = avals_in
         self.with_numbers = with_numbers
-        self.__name__ = fun_name(call.rule_bwd)
+
+    @property
+    def __name__(self) -> str:
+        """The name of the rule, for printed equations."""
+        return fun_name(self.call.rule_bwd)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """Return cotangents of the leaves of the call's arguments, None for zero."""
@@ -143,15 +154,18 @@ class _Pullback:
 
     def _checked(self, result: Any, avals: Sequence[ShapedArray]) -> list[Any]:
         call, in_tree = self.call, self.call.arguments.in_tree
-        what = f"the backward rule {place(call.rule_bwd)} of custom_vjp function {fun_name(call.fun)}"
+
+        def what() -> str:
+            return f"the backward rule {place(call.rule_bwd)} of custom_vjp function {fun_name(call.fun)}"
+
         children = in_tree.children()
-        if not isinstance(result, tuple | list) or len(result) != len(children):
+        if not isinstance(result, (tuple, list)) or len(result) != len(children):
             got = (
                 f"{len(result)} entries" if isinstance(result, tuple | list) else f"{type(result).__name__}: {result!r}"
             )
             form = f"({', '.join(f'ct{i}' for i in range(len(children)))}{',' if len(children) == 1 else ''})"
             raise TypeError(
-                f"{what} must return a tuple with a cotangent for each of the {len(children)} arguments that are "
+                f"{what()} must return a tuple with a cotangent for each of the {len(children)} arguments that are "
                 f"differentiated, {form if len(children) < 5 else '(ct0, ct1, ...)'}, got {got}"
             )
         leaves: list[Any] = []
@@ -162,15 +176,15 @@ class _Pullback:
             leaves += [None] * child.num_leaves if is_zero(ct) else _like(what, i, child, ct, own)
         # Integers have no cotangents: a rule's results for them are ignored.
         leaves = [x if dtypes.is_inexact(a.dtype) else None for x, a in zip(leaves, avals, strict=True)]
-        return checked_linear(f"{what}: the cotangent", avals, leaves, lambda: leaf_names(in_tree, "args"))
+        return checked_linear(lambda: f"{what()}: the cotangent", avals, leaves, lambda: leaf_names(in_tree, "args"))
 
 
-def _like(what: str, i: int, treedef: Any, ct: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+def _like(what: Callable[[], str], i: int, treedef: Any, ct: Any, avals: Sequence[ShapedArray]) -> list[Any]:
     """Return the leaves of a cotangent of one argument, None for zero."""
 
     def mismatch(got: Any) -> str:
         own = typed_tree(treedef, avals)
-        return f"{what}: the cotangent of args[{i}] has the structure\n  {typed_value(ct)}\nthe argument has\n  {own}"
+        return f"{what()}: the cotangent of args[{i}] has the structure\n  {typed_value(ct)}\nthe argument has\n  {own}"
 
     if (leaves := _leaves_of_prefix(treedef, ct)) is not None:
         return leaves

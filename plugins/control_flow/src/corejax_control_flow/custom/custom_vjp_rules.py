@@ -32,7 +32,7 @@ from corejax.extend import (
 )
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import as_tangent, batch_flat, structural, tangent_aval, unmapped_aval, zero_cotangent
-from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
+from corejax_control_flow.custom.closed_over import explain, refuse_closed_over, refuse_closed_over_results
 from corejax_control_flow.custom.open_calls import BatchedCall, BatchedRule, boxed, call_primitive, unboxed
 from corejax_control_flow.custom.symbolic_zeros import with_types
 
@@ -114,8 +114,11 @@ def custom_vjp_call_jvp(
     refuse_closed_over("custom_vjp", name, tangents[:num_consts])
     tangents = tangents[num_consts:]
     nonzeros = tuple(t is not None for t in tangents)
-    with explained("custom_vjp", name):
+    try:
         outs, residuals, pullback = vjp.fwd(primals[num_consts:], nonzeros)
+    except Exception as error:
+        explain(error, "custom_vjp", name)
+        raise
     refuse_closed_over_results("custom_vjp", name, [*outs, *residuals])
     if call_jaxpr is not None:
         outs = with_types(outs, call_jaxpr.out_avals)
@@ -197,8 +200,11 @@ def custom_lin_transpose(
     residuals, linear = split_list(operands, [num_res])
     if any(is_undef_primal(x) for x in residuals):
         raise no_forward_mode(name)
-    with explained("custom_vjp", name):
+    try:
         cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
+    except Exception as error:
+        explain(error, "custom_vjp", name)
+        raise
     refuse_closed_over_results("custom_vjp", name, cts_in)
     avals = [x.aval if is_undef_primal(x) else get_aval(x) for x in linear]
     cts_in = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]

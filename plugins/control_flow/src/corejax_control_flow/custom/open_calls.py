@@ -33,7 +33,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax.extend.transforms import BatchTrace, BatchTracer, JVPTrace, mapped_aval
-from corejax_control_flow.custom.closed_over import explained
+from corejax_control_flow.custom.closed_over import explain
 
 R = TypeVar("R")
 
@@ -200,8 +200,12 @@ def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
         return _bind_closed(call, leaves, trace)
     if any(isinstance(x, Tracer) for x in leaves):  # the tracer has escaped; its first use raises the error
         return call.run(*leaves)
-    with set_current_trace(trace), explained(call.transform, fun_name(call.fun)):
-        return [as_array(x) for x in call.run(*map(as_array, leaves))]
+    try:
+        with set_current_trace(trace):
+            return [as_array(x) for x in call.run(*map(as_array, leaves))]
+    except Exception as error:
+        explain(error, call.transform, fun_name(call.fun))
+        raise
 
 
 def is_plain(args: Sequence[Any], kwargs: Any) -> bool:

@@ -118,12 +118,12 @@ def is_zero(x: Any) -> bool:
 
 
 def checked_linear(
-    what: str, avals: Sequence[ShapedArray], tangents: Sequence[Any], names: Callable[[], Sequence[str]]
+    what: Callable[[], str], avals: Sequence[ShapedArray], tangents: Sequence[Any], names: Callable[[], Sequence[str]]
 ) -> list[Any]:
     """Check tangents or cotangents from a rule, and convert them to the tangent types of values.
 
     Args:
-        what: name of the tangents, for messages.
+        what: returns the name of the tangents, for messages.
         avals: types of the values.
         tangents: tangent or cotangent of each value, or a symbolic zero.
         names: returns names of the values, for messages.
@@ -138,13 +138,15 @@ def checked_linear(
     for i, (aval, x) in enumerate(zip(avals, tangents, strict=True)):
         if is_zero(x):
             if x is not None and tuple(x.shape) != aval.shape:
-                raise TypeError(f"{what} has zeros of shape {tuple(x.shape)} for {names()[i]}, which is {shown(aval)}")
+                raise TypeError(
+                    f"{what()} has zeros of shape {tuple(x.shape)} for {names()[i]}, which is {shown(aval)}"
+                )
             out.append(None)
             continue
         try:
             got = get_aval(x)
         except TypeError as error:
-            raise TypeError(f"{what} for {names()[i]}: {error}") from None
+            raise TypeError(f"{what()} for {names()[i]}: {error}") from None
         expected = aval.dtype if dtypes.is_inexact(aval.dtype) else float0
         weaker = expected != float0 and got.weak_type and dtypes.is_complex(got.dtype) <= dtypes.is_complex(aval.dtype)
         unlike = not same_class(got, aval.tangent_type())
@@ -153,13 +155,13 @@ def checked_linear(
             castable = dtypes.is_inexact(aval.dtype) and got.shape == aval.shape and not unlike
             advice = f" (.astype('{aval.dtype.name}'))" if castable else ""
             raise TypeError(
-                f"{what} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it must be {kind}{advice}"
+                f"{what()} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it must be {kind}{advice}"
             )
         out.append(as_tangent(x, aval))
     return out
 
 
-def unflattened_like(what: str, treedef: Any, value: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+def unflattened_like(what: Callable[[], str], treedef: Any, value: Any, avals: Sequence[ShapedArray]) -> list[Any]:
     """Return the leaves of a rule's result, which must have the structure `treedef`; None stands for a zero.
 
     Raises:
@@ -168,14 +170,16 @@ def unflattened_like(what: str, treedef: Any, value: Any, avals: Sequence[Shaped
 
     def mismatch(got: Any) -> str:
         return (
-            f"{what} has the structure\n  {typed_value(value)}\nit must have the structure\n  "
+            f"{what()} has the structure\n  {typed_value(value)}\nit must have the structure\n  "
             f"{typed_tree(treedef, avals)}"
         )
 
     return leaves_like(treedef, value, mismatch)
 
 
-def check_primals(what: str, treedef: Any, avals: Sequence[ShapedArray], out_tree: Any, outs: Sequence[Any]) -> None:
+def check_primals(
+    what: Callable[[], str], treedef: Any, avals: Sequence[ShapedArray], out_tree: Any, outs: Sequence[Any]
+) -> None:
     """Check that a rule's result has the structure and types of the function's result.
 
     Raises:
@@ -184,13 +188,13 @@ def check_primals(what: str, treedef: Any, avals: Sequence[ShapedArray], out_tre
     got = [get_aval(x) for x in outs]
     if treedef != out_tree:
         raise TypeError(
-            f"{what} returns a result of another structure than the function:\n"
+            f"{what()} returns a result of another structure than the function:\n"
             f"  rule:     {typed_tree(out_tree, got)}\n  function: {typed_tree(treedef, avals)}"
         )
     for i, (a, b) in enumerate(zip(got, avals, strict=True)):
         if not same_but_weak_type(a, b):
             name = leaf_names(treedef, "result")[i]
-            raise TypeError(f"{what} returns {name} of type {shown(a)}, the function of type {shown(b)}")
+            raise TypeError(f"{what()} returns {name} of type {shown(a)}, the function of type {shown(b)}")
 
 
 def with_types(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:

@@ -64,6 +64,8 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
         ValueError: if the function writes a cell of an enclosing function. It may read cells, which are constants.
     """
     traced = trace_with_cells(transform, fun, in_tree, avals)
+    if not traced.cells:
+        return traced
     use = f"tracing {place(fun)} for {transform}"
     return Traced(*cells_as_constants(traced.jaxpr, traced.consts, traced.cells, use), traced.out_tree)
 

@@ -100,7 +100,7 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", error: type[ValueEr
 
 def is_several(x: Any) -> TypeGuard[Sequence[Any]]:
     """Return whether an argument is a sequence, of any class but text, rather than a single number."""
-    if isinstance(x, tuple | list):
+    if isinstance(x, (tuple, list)):
         return True
     ndim = getattr(x, "ndim", None)
     if isinstance(ndim, int):  # on classes of numbers `ndim` is a descriptor
@@ -143,7 +143,7 @@ def sequence(values: Any, what: str = "argument") -> list[Any]:
         TypeError: it is not a sequence; the message names `what` with the function.
     """
     try:
-        elements = None if isinstance(values, str | dict | set) else list(values)
+        elements = None if isinstance(values, (str, dict, set)) else list(values)
     except TypeError:  # not iterable
         elements = None
     if elements is None:

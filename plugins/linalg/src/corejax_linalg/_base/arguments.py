@@ -133,7 +133,7 @@ def flag(name: str, what: str, value: Any) -> bool:
         TypeError: the argument is neither a boolean nor an integer.
         ConcretizationTypeError: the argument is traced.
     """
-    if isinstance(value, bool | np.bool_ | int | Tracer):
+    if isinstance(value, (int, np.bool_, Tracer)):
         return bool(value)
     raise TypeError(f"{name}: {what} must be True or False, got {value!r} of type {type(value).__name__}")
 

@@ -91,7 +91,7 @@ def known_flag(name: str, argument: str, value: Any) -> bool:
     Raises:
         TypeError: if the argument is neither a boolean nor an integer.
     """
-    if not isinstance(value, bool | np.bool_ | int):
+    if not isinstance(value, (int, np.bool_)):
         raise TypeError(f"{name}: {argument} must be True or False, got {value!r} of type {type(value).__name__}")
     return bool(value)
 
@@ -219,7 +219,7 @@ def converted(x: Any, dtype: Any) -> Any:
 
 def of_32_bits(x: Any) -> Any:
     """Convert floats of at most 16 bits to float32, as their random numbers would have at most 10 bits."""
-    return lax.convert_element_type(x, _FLOAT32) if dtypes.finfo(x.dtype).bits < 32 else x
+    return lax.convert_element_type(x, _FLOAT32) if x.dtype.itemsize < 4 else x
 
 
 def broadcast_to(x: Any, shape: tuple[Any, ...]) -> Any:

@@ -123,7 +123,7 @@ def _cache_key(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: 
             parts.append(x)
         elif kind is float:
             parts.append(x.hex())  # distinguishes -0.0 from 0.0
-        elif kind in _PLAIN or isinstance(x, type | np.dtype):
+        elif kind in _PLAIN or isinstance(x, (type, np.dtype)):
             parts.append(kind)
             parts.append(x)
         else:

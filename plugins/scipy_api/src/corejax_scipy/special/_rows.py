@@ -95,11 +95,12 @@ def scipys_or(scipys: Function, formula: Function, is_lost: Function) -> Functio
     own = in_float64(formula)
 
     def impl(*arrays: Any) -> Any:
-        xs = np.broadcast_arrays(*[x.astype(np.float64) for x in arrays])
+        xs = [x.astype(np.float64) for x in arrays]
         with np.errstate(all="ignore"):
             out = np.array(scipys(*xs))
             lost = is_lost(out, *xs)
         if lost.any():
+            lost, *xs = np.broadcast_arrays(lost, *xs)
             out[lost] = np.asarray(own(*[Array(x[lost]) for x in xs]))
         return out
 

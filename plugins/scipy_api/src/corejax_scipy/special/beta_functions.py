@@ -139,7 +139,6 @@ def _on_host(name: str, sign: Any, of_infinite: Any) -> Any:
     """Return SciPy's function in its domain, and by reflection at removable poles (see `_without_pole`)."""
 
     def impl(a: Any, b: Any) -> Any:
-        a, b = a.astype(np.float64), b.astype(np.float64)
         low, high = np.minimum(a, b), np.maximum(a, b)
         pole = (low <= 0) & _whole(low)
         removable = pole & _whole(high) & (high > 0) & (1 - (low + high) > 0) & np.isfinite(low)
