@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from corejax.base.plugin_access import required
@@ -80,8 +81,7 @@ class Literal:
 
 Atom = Var | Literal
 Atoms = Sequence[Atom]
-
-
+_type_of: Callable[[Any], ShapedArray] = attrgetter("aval")
 _P = TypeVar("_P")
 
 
@@ -183,7 +183,7 @@ class Jaxpr(Shown):
         """The effects of all equations."""
         if self._effects is None:
             self._effects = frozenset().union(
-                *(eqn.effects for eqn in self.eqns if eqn.primitive.effects or eqn.primitive.tags)
+                *(e.effects for e in self.eqns if e.primitive.effects or e.primitive.tags)
             )
         return self._effects
 
@@ -201,12 +201,12 @@ class Jaxpr(Shown):
     @property
     def in_avals(self) -> list[ShapedArray]:
         """Types of the arguments."""
-        return [v.aval for v in self.invars]
+        return list(map(_type_of, self.invars))
 
     @property
     def out_avals(self) -> list[ShapedArray]:
         """Types of the outputs."""
-        return [v.aval for v in self.outvars]
+        return list(map(_type_of, self.outvars))
 
 
 class ClosedJaxpr(Shown):
@@ -278,13 +278,13 @@ def axis_names_of(params: Params) -> tuple[Any, ...]:
     return name if isinstance(name, tuple) else (name,)
 
 
-_PROGRAMS = ClosedJaxpr | Jaxpr
+_PROGRAMS = (ClosedJaxpr, Jaxpr)
 
 
 def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
     """Yield the programs among an equation's parameters, also those inside tuples and lists."""
     for value in params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
+        for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, _PROGRAMS):
                 yield item
 
