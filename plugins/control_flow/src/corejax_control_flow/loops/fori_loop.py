@@ -139,7 +139,8 @@ def fori_loop(
     bar = as_progress_bar("fori_loop", progress)
     in_tree = tree.treedef_tuple([_LEAF, init_tree])
     ends = decider_of(get_aval(lower), get_aval(upper))
-    lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
+    if ends is not None:
+        lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
     init, body = carry_fixed_point(
         "fori_loop",
         body_fun,
