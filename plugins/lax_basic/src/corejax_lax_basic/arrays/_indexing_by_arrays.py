@@ -171,6 +171,10 @@ def gather_places(
 ) -> Any:
     """Return the elements at a complete index without boolean arrays; arguments as in `gather` and `places_of`."""
     places = places_of(x, entries, strict=strict, wrap=wrap)
+    for axis in places.numbers.collapsed_slice_dims:
+        size = x.aval.shape[axis]
+        if strict and type(size) is int and not size and places.indices.aval.size:
+            raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
     out = gather(
         x,
         places.indices,

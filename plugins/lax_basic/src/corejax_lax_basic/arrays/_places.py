@@ -177,8 +177,6 @@ class _Building:
                 raise TypeError(
                     f"arrays can be indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
                 )
-            if strict and type(size) is int and not size and entry.aval.size:
-                raise IndexError(f"axis {axis} of {self.aval.str_short()} has size 0: it has no element to index")
             value = _positions(entry, self.aval.shape, size, wrap)
         self._component(axis, value, None)
         self._collapse(axis)
