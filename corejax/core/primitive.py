@@ -174,10 +174,10 @@ class Primitive:
             TypeError: a parameter is not hashable, or the abstract-eval rule refuses the operands.
         """
         try:
-            outs = self._memo.get((avals, tuple(params.items())) if params else avals)
-        except TypeError:  # `infer_types` raises the error for a parameter that is not hashable
-            outs = None
-        return infer_types.get()(self, avals, params) if outs is None else outs
+            return self._memo[(avals, tuple(params.items())) if params else avals]
+        except (KeyError, TypeError):  # `infer_types` raises the error for a parameter that is not hashable
+            pass
+        return infer_types.get()(self, avals, params)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
