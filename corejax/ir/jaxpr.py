@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from corejax.base.plugin_access import required
@@ -81,7 +80,6 @@ class Literal:
 
 Atom = Var | Literal
 Atoms = Sequence[Atom]
-_type_of: Callable[[Any], ShapedArray] = attrgetter("aval")
 _P = TypeVar("_P")
 
 
@@ -201,12 +199,12 @@ class Jaxpr(Shown):
     @property
     def in_avals(self) -> list[ShapedArray]:
         """Types of the arguments."""
-        return list(map(_type_of, self.invars))
+        return [v.aval for v in self.invars]
 
     @property
     def out_avals(self) -> list[ShapedArray]:
         """Types of the outputs."""
-        return list(map(_type_of, self.outvars))
+        return [v.aval for v in self.outvars]
 
 
 class ClosedJaxpr(Shown):

@@ -74,14 +74,14 @@ def jvp(fun: Callable[..., object], primals: Operands, tangents: Operands, has_a
     real = checked(what, [get_aval(x) for x in leaves], tangent_leaves, lambda: arg_names(fun, in_tree))
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     outs, tangents_out = jvp_flat(in_scope(JVP, flat), leaves, real, DebugInfo(fun, "jvp"))
-    n = flat.out_tree.num_leaves
+    n = flat.num_out
     shown = [user_tangent(t, get_aval(x)) for t, x in zip(tangents_out[:n], outs[:n], strict=True)]
     return _results(flat, outs, tree.tree_unflatten(flat.out_tree, shown))
 
 
 def _results(flat: FlatFunction, outs: Operands, derivative: object) -> tuple[Any, ...]:
     """Return `(out, derivative)`, or `(out, derivative, aux)`."""
-    n = flat.out_tree.num_leaves
+    n = flat.num_out
     out = tree.tree_unflatten(flat.out_tree, [as_array(x) for x in outs[:n]])
     return (out, derivative) if flat.aux is None else (out, derivative, flat.aux.unflatten(outs[n:]))
 
@@ -133,8 +133,8 @@ def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[object, ...],
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     active = [differentiable(a) for a in avals_in]
     outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, transform))
-    tape.outs = tape.outs[: flat.out_tree.num_leaves]
-    avals_out = tuple(get_aval(x) for x in outs[: flat.out_tree.num_leaves])
+    tape.outs = tape.outs[: flat.num_out]
+    avals_out = tuple(get_aval(x) for x in outs[: flat.num_out])
     return _results(flat, outs, kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), tape))
 
 

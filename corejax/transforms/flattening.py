@@ -34,11 +34,11 @@ class FlatFunction:
     Attributes:
         fun: the user's function.
         in_tree: structure of `args`, or of `(args, kwargs)` if `with_kwargs`.
-        out_tree: structure of the result; set by a call.
+        out_tree, num_out: structure and number of leaves of the result; set by a call.
         aux: the auxiliary output if the function returns `(out, aux)`, else None. Its leaves follow those of `out`.
     """
 
-    __slots__ = ("aux", "fun", "in_tree", "out_tree", "with_kwargs")
+    __slots__ = ("aux", "fun", "in_tree", "num_out", "out_tree", "with_kwargs")
 
     def __init__(
         self, fun: Callable[..., object], in_tree: tree.PyTreeDef, *, with_kwargs: bool = False, has_aux: bool = False
@@ -47,6 +47,7 @@ class FlatFunction:
         self.in_tree = in_tree
         self.with_kwargs = with_kwargs
         self.aux = Aux() if has_aux else None
+        self.num_out = 0
         self.out_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
@@ -64,6 +65,7 @@ class FlatFunction:
                 f"function {fun_name(self.fun)} returned {cells[0][0]!r}: a transformed function returns arrays, the "
                 "value of a reference (ref[...]) say, and not references"
             )
+        self.num_out = len(outs)
         return outs + extra
 
 
