@@ -146,9 +146,8 @@ class StagingTrace(Trace):
 
     def to_jaxpr(self, outs: Operands) -> tuple[Jaxpr, list[Any]]:
         """Return the program recorded so far, with `outs` as its outputs, and its constants."""
-        outvars = [self.atom(x) for x in outs]
-        constvars = [v for v, _, _ in self.constants.values()]
-        jaxpr = Jaxpr(constvars, self.invars, self.eqns, outvars, self.debug)
+        outvars = list(map(self.atom, outs))
+        jaxpr = Jaxpr([v for v, _, _ in self.constants.values()], self.invars, self.eqns, outvars, self.debug)
         return jaxpr, [as_array(value) for _, _, value in self.constants.values()]
 
     # -- messages ----------------------------------------------------------------------------------------------
@@ -233,7 +232,7 @@ def cells_as_constants(jaxpr: Jaxpr, consts: list[Any], cells: Sequence[Cell], u
 def stage_with_cells(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> tuple[Jaxpr, list[Any], tuple[Cell, ...]]:
     """Do as `stage`; return the cells as well, whose values are the program's last arguments and results."""
     trace = StagingTrace(debug)
-    args = [trace.new_arg(aval) for aval in in_avals]
+    args = list(map(trace.new_arg, in_avals))
     earlier = (state.trace, state.source, state.scope, state.contexts, gc.isenabled())
     try:
         try:

@@ -47,8 +47,8 @@ class DebugInfo:
         stand_in = types.FunctionType(fun.__code__, {}, fun.__name__, fun.__defaults__, cells)
         stand_in.__kwdefaults__, stand_in.__module__ = fun.__kwdefaults__, fun.__module__
         stand_in.__qualname__ = fun.__qualname__
-        shown = ("__signature__", "__wrapped__")
-        stand_in.__dict__.update((name, x) for name, x in vars(fun).items() if name in shown)
+        for name in {"__signature__", "__wrapped__"} & vars(fun).keys():
+            stand_in.__dict__[name] = vars(fun)[name]
         return DebugInfo(stand_in, self.transform, self.in_tree, self.traced)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from corejax.arrays.array import host_value
 from corejax.core.avals import get_aval
 from corejax.core.trace import Tracer
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, opened
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var, opened
 from corejax.ir.values import literal_scalar
 from corejax.messages.source_info import scope_of
 
@@ -60,36 +60,21 @@ class _Comparison:
         if len(a.eqns) != len(b.eqns):
             return False
         to_b: dict[Var, Var] = {}
-        to_a: dict[Var, Var] = {}
-
-        def bind(xs: Sequence[Var], ys: Sequence[Var]) -> bool:
-            """Pair variables in the same position; return whether their types are the same."""
-            for x, y in zip(xs, ys, strict=False):
-                if x.aval is not y.aval:
-                    return False
-                to_b[x], to_a[y] = y, x
-            return len(xs) == len(ys)
-
-        def same(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
-            for x, y in zip(xs, ys, strict=False):
-                paired = to_b.get(x, x) is y and to_a.get(y, y) is x if type(x) is Var else _same_literal(x, y)
-                if not paired:
-                    return False
-            return len(xs) == len(ys)
-
-        if not (bind(a.constvars, b.constvars) and bind(a.invars, b.invars)):
+        if not (_pair(a.constvars, b.constvars, to_b) and _pair(a.invars, b.invars, to_b)):
             return False
         for x, y in zip(a.eqns, b.eqns, strict=True):
-            if x.primitive is not y.primitive or not (same(x.invars, y.invars) and bind(x.outvars, y.outvars)):
+            if (
+                x.primitive is not y.primitive
+                or not _same_atoms(x.invars, y.invars, to_b)
+                or ((x.params or y.params) and not self._same_params(x.params, y.params))
+                or (self.scopes and scope_of(x.source_info) != scope_of(y.source_info))
+                or not _pair(x.outvars, y.outvars, to_b)
+            ):
                 return False
-            if (x.params or y.params) and not self._same_params(x.params, y.params):
-                return False
-            if self.scopes and scope_of(x.source_info) != scope_of(y.source_info):
-                return False
-        return same(a.outvars, b.outvars)
+        return _same_atoms(a.outvars, b.outvars, to_b)
 
     def _same_params(self, xs: Mapping[str, object], ys: Mapping[str, object]) -> bool:
-        return xs.keys() == ys.keys() and all(self._same_value(value, ys[name]) for name, value in xs.items())
+        return xs.keys() == ys.keys() and all(map(self._same_value, xs.values(), map(ys.__getitem__, xs)))
 
     def _same_value(self, x: Any, y: Any) -> bool:
         """Whether two parameters are equal and of one type; floats are compared bit by bit."""
@@ -112,9 +97,24 @@ class _Comparison:
         return bool(x == y)
 
 
-def _same_literal(x: Any, y: Any) -> bool:
-    """Whether a literal and an atom are literals of one type with the same bits."""
-    return x.aval is y.aval and type(y) is not Var and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()
+def _pair(xs: Sequence[Var], ys: Sequence[Var], to_b: dict[Var, Var]) -> bool:
+    """Pair the variables that two programs bind in one place; return whether their types are the same."""
+    for x, y in zip(xs, ys, strict=False):
+        if x.aval is not y.aval:
+            return False
+        to_b[x] = y
+    return len(xs) == len(ys)
+
+
+def _same_atoms(xs: Sequence[Any], ys: Sequence[Any], to_b: dict[Var, Var]) -> bool:
+    """Whether operands are paired variables, or literals of one type with the same bits."""
+    for x, y in zip(xs, ys, strict=False):
+        if type(x) is Var:
+            if to_b.get(x, x) is not y:
+                return False
+        elif x.aval is not y.aval or type(y) is Var or literal_scalar(x).tobytes() != literal_scalar(y).tobytes():
+            return False
+    return len(xs) == len(ys)
 
 
 def _same_list(xs: Any, ys: Any, same: Callable[[Any, Any], bool]) -> bool:

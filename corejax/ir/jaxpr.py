@@ -81,8 +81,6 @@ class Literal:
 Atom = Var | Literal
 Atoms = Sequence[Atom]
 Vars = Sequence[Var]
-
-
 _P = TypeVar("_P")
 
 
@@ -184,7 +182,7 @@ class Jaxpr(Shown):
         """The effects of all equations."""
         if self._effects is None:
             self._effects = frozenset().union(
-                *(eqn.effects for eqn in self.eqns if eqn.primitive.effects or eqn.primitive.tags)
+                *(e.effects for e in self.eqns if e.primitive.effects or e.primitive.tags)
             )
         return self._effects
 
@@ -279,7 +277,7 @@ def axis_names_of(params: Params) -> tuple[Any, ...]:
     return name if isinstance(name, tuple) else (name,)
 
 
-_PROGRAMS = ClosedJaxpr | Jaxpr
+_PROGRAMS = (ClosedJaxpr, Jaxpr)
 
 
 def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:

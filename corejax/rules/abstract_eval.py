@@ -60,8 +60,8 @@ def _infer_types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: P
     if refinements:
         outs = refinements[0].of_results(primitive, avals, outs, params)
     # Large results are not memoised, so that the evaluator checks their size at every call.
-    large = any(aval.nbytes > LARGE for aval in outs)
-    if not large and "higher_order" not in primitive.tags and not _holds_function(params.values()):
+    is_memoised = "higher_order" not in primitive.tags and not any(aval.nbytes > LARGE for aval in outs)
+    if is_memoised and not _holds_function(params.values()):
         if len(primitive._memo) >= _MEMO_LIMIT:
             primitive._memo.clear()
         primitive._memo[(avals, tuple(params.items())) if params else avals] = outs

@@ -12,7 +12,7 @@ from corejax.core.named_axes import named_axes
 from corejax.interpreters.staging import stage_with_cells
 from corejax.ir.debug_info import DebugInfo, named_as
 from corejax.ir.jaxpr import ClosedJaxpr
-from corejax.messages.tracebacks import api_boundary
+from corejax.messages.tracebacks import api_boundary, frames_left_out
 from corejax.transforms.flattening import (
     FlatFunction,
     ShapeDtypeStruct,
@@ -60,11 +60,13 @@ def make_jaxpr(
     """
     check_function("make_jaxpr", fun)
 
-    @api_boundary
     @named_as(fun)
     def jaxpr_of(*args: object, **kwargs: object) -> Any:
-        axes = named_axes(tuple(axis_env or ()))
-        jaxpr, consts, out_tree = run_within((axes,), _trace, "make_jaxpr", fun, static_argnums, args, kwargs)
+        axes = (named_axes(tuple(axis_env)),) if axis_env else ()
+        try:
+            jaxpr, consts, out_tree = run_within(axes, _trace, "make_jaxpr", fun, static_argnums, args, kwargs)
+        except frames_left_out():
+            raise
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed
@@ -77,7 +79,7 @@ def make_jaxpr(
 def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: object) -> tuple[Any, list[Any], Any]:
     dynamic_fun, dynamic, named = _split_static(fun, static_argnums, args)
     leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
-    debug = DebugInfo(fun, transform, tree.tree_structure((named, kwargs)))
+    debug = DebugInfo(fun, transform, in_tree if named is dynamic else tree.tree_structure((named, kwargs)))
     avals = abstractified(transform, fun, leaves, debug.arg_names)
     flat = FlatFunction(dynamic_fun, in_tree, with_kwargs=True)
     jaxpr, consts, _ = stage_with_cells(flat, avals, debug)

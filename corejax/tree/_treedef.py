@@ -362,7 +362,7 @@ def is_registered_node(typ: type) -> bool:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Return the structure of a tuple of trees with these structures."""
-    return from_spec(optree.treespec_tuple([t._spec for t in treedefs], namespace=NAMESPACE))
+    return _treedef(optree.treespec_tuple([t._spec for t in treedefs]))  # it takes the namespace of the parts
 
 
 def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:

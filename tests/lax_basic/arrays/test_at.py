@@ -263,3 +263,21 @@ def test_python_numbers_under_strict_promotion() -> None:
             found = as_array(x).at[0].set(value)
             np.testing.assert_array_equal(found, [value, 1, 2])
             assert found.dtype == x.dtype
+
+
+@pytest.mark.parametrize("name", ["set", "add", "subtract", "multiply", "divide", "power", "min", "max"])
+def test_writes_to_an_axis_of_size_0_are_dropped_as_in_jax(name: str) -> None:
+    jax = pytest.importorskip("jax")
+    x, indices = np.zeros((0, 4), np.float32), np.array([2, -1])
+
+    def written(lib: Any) -> Any:
+        return lambda x, i: getattr(x.at[i], name)(lib.numpy.asarray(2.0))
+
+    expected = jax.jit(written(jax))(x, indices)
+    for f in (written(corejax), corejax.jit(written(corejax))):
+        assert_same(f(as_array(x), as_array(indices)), np.asarray(expected))
+        assert_same(f(as_array(x), as_array(indices[0])), np.asarray(expected))
+    with pytest.raises(IndexError, match="size 0"):
+        as_array(x).at[as_array(indices)].get()
+    with pytest.raises(IndexError, match="size 0"):
+        getattr(as_array(x).at[2], name)(2.0)

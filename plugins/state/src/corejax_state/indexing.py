@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import get_aval
+from corejax.extend import Tracer, get_aval
 from corejax_lax_basic import lax
 
 _WHOLE = slice(None)
@@ -45,7 +45,7 @@ def written(value: Any, index: Any, new: Any, ref: Any) -> Any:
 
 def _of_dtype(ref: Any, new: Any) -> Any:
     """Return what is written to a reference as an array of its dtype; numbers take the dtype if it can hold them."""
-    new = jnp.asarray(new)
+    new = new if isinstance(new, Tracer) else jnp.asarray(new)
     converted = in_dtype_of(ref.aval, new)
     if converted is None:
         aval, wanted = get_aval(new), ref.aval

@@ -23,8 +23,8 @@ _COMPUTING = """
 """
 _MOVING = """
     abs after_all and approx_top_k argmax argmin bitcast_convert_type broadcast_in_dim ceil clamp clz complex
-    concatenate conj convert_element_type copy create_token custom_lin dce_sink empty eq eq_to floor ge gt if_taken
-    imag iota is_finite le le_to lt lt_to max min mulhi name ne neg nextafter not optimization_barrier or pack
+    concatenate conj convert_element_type copy create_token custom_lin dce_sink empty eq eq_to floor from_front ge gt
+    if_taken imag iota is_finite le le_to lt lt_to max min mulhi name ne neg nextafter not optimization_barrier or pack
     population_count progress progress_report real rearranged reduce_and reduce_max reduce_min reduce_or
     reduce_precision reduce_window_max reduce_window_min reduce_xor reshape rev round select_and_gather_add
     select_and_scatter select_n shift_left shift_right_arithmetic shift_right_logical sign slice sort split squeeze

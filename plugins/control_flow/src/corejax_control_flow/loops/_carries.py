@@ -15,6 +15,7 @@ from corejax.extend import (
     Tracer,
     Var,
     as_array,
+    close_over_consts,
     fixpoint,
     get_aval,
     leaf_names,
@@ -46,7 +47,7 @@ def carry_fixed_point(
     Args:
         transform: name of the public function, for messages.
         fun: the body.
-        init: leaves of the initial carry.
+        init: leaves of the initial carry, after the initial values of carries that the loop itself adds.
         init_tree: structure of the initial carry.
         trace_body: traces the body on carries of the types passed to it. Its first outputs are the next carry.
         carry_tree: returns the structure of the carry that a traced body returns.
@@ -58,6 +59,7 @@ def carry_fixed_point(
         TypeError: if the body changes the structure of the carry or the type of a leaf. The message names the leaf.
     """
     earlier: Traced | None = None
+    added = len(init) - init_tree.num_leaves
 
     def body_on(avals: list[ShapedArray]) -> tuple[Sequence[ShapedArray], Traced]:
         nonlocal earlier
@@ -65,12 +67,13 @@ def carry_fixed_point(
         if earlier is not None and _dtypes(earlier.jaxpr.in_avals[: len(avals)]) == _dtypes(avals):
             traced = with_strong_carries(earlier, avals)
         earlier = traced = traced or trace_body(avals)
-        _check_structure(transform, fun, init_tree, avals, carry_tree(traced), traced.jaxpr.out_avals)
-        return traced.jaxpr.out_avals[: len(avals)], traced
+        outs = traced.jaxpr.out_avals
+        _check_structure(transform, fun, init_tree, avals[added:], carry_tree(traced), outs[added:])
+        return outs[: len(avals)], traced
 
     first = [get_aval(x) for x in init]
     avals, traced = fixpoint(body_on, first, _promoted)
-    _check_types(transform, fun, init_tree, avals, traced.jaxpr.out_avals[: len(avals)])
+    _check_types(transform, fun, init_tree, avals[added:], traced.jaxpr.out_avals[added : len(avals)])
     carry = [x if a is b else _of_type(x, a, b) for x, a, b in zip(init, first, avals, strict=True)]
     return carry, _with_refinements(traced, avals)
 
@@ -169,6 +172,8 @@ def without_carries(traced: Traced, num_carry: int, is_unchanged: Sequence[bool]
     jaxpr = traced.jaxpr
 
     def make() -> ClosedJaxpr:
+        if not any(is_unchanged):
+            return close_over_consts(jaxpr)
         binders = jaxpr.invars[:num_carry]
         changing, same = partition_list(is_unchanged, binders)
         invars = [*same, *jaxpr.constvars, *changing, *jaxpr.invars[num_carry:]]

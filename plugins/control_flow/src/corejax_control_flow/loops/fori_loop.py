@@ -9,8 +9,8 @@ import numpy as np
 
 from corejax.extend import (
     Array,
+    FlatFunction,
     Jaxpr,
-    JaxprEqn,
     ShapedArray,
     Tracer,
     Var,
@@ -22,8 +22,7 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax.extend.messages import api_boundary, capture_source
-from corejax.extend.programs import Literal
+from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import write_cells
 from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops._carries import cached_on, carry_fixed_point, function_or_raise
@@ -36,13 +35,24 @@ from corejax_control_flow.programs.tracing import (
     Traced,
     check_leaves,
     decider_of,
-    dependent_type,
     make_dependent,
     trace_dependent,
 )
 from corejax_control_flow.programs.weak_types import convert
 
 T = TypeVar("T")
+
+_LEAF = tree.tree_structure(0)
+
+
+class _Iteration(FlatFunction):
+    """A body with the index as its first carry: `(i, *carry) -> (i + 1, *new carry)`."""
+
+    __slots__ = ()
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Call the function with these leaves, and return the next index and the leaves of its result."""
+        return [leaves[0] + 1, *super().__call__(*leaves)]
 
 
 @overload
@@ -116,8 +126,10 @@ def fori_loop(
         OverflowError: if a bound does not fit into the other bound's dtype, which is the index's.
     """
     function_or_raise("fori_loop", "body_fun must be a function (i, val) -> val", body_fun)
-    length = _symbolic_length(lower, upper)
-    lower, upper = (as_array(bound) if isinstance(bound, SymbolicDim) else bound for bound in (lower, upper))
+    length = None
+    if isinstance(lower, SymbolicDim) or isinstance(upper, SymbolicDim):
+        length = _symbolic_length(lower, upper)
+        lower, upper = (as_array(bound) if isinstance(bound, SymbolicDim) else bound for bound in (lower, upper))
     lower, upper, index = _bounds(body_fun, lower, upper)
     init, init_tree = check_leaves("fori_loop", body_fun, init_val, "init_val")
     if in_python() and not {type(None)} & {type(known(lower)), type(known(upper))}:
@@ -125,26 +137,24 @@ def fori_loop(
             init_val = body_fun(Array(np.asarray(i, index.dtype), index), init_val)
         return results(init_val)
     bar = as_progress_bar("fori_loop", progress)
-    in_tree = tree.treedef_tuple([tree.tree_structure(0), init_tree])
+    in_tree = tree.treedef_tuple([_LEAF, init_tree])
     ends = decider_of(get_aval(lower), get_aval(upper))
-    lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
-    index = dependent_type(index, ends)
+    if ends is not None:
+        lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
     init, body = carry_fixed_point(
         "fori_loop",
         body_fun,
-        init,
+        [lower, *init],
         init_tree,
-        lambda avals: _without_index(trace_dependent(ends, "fori_loop", body_fun, in_tree, [index, *avals])),
+        lambda avals: trace_dependent(ends, "fori_loop", body_fun, in_tree, avals, _Iteration),
         lambda traced: traced.out_tree,
     )
-    without_index = body.jaxpr
-    body = body._replace(jaxpr=cached_on(without_index, ("with index",), lambda: _with_index(without_index)))
     if length is None and not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-        length = max(int(host_value(upper)) - int(host_value(lower)), 0)
+        length = max(int(upper) - int(lower), 0)
     init = [*init, *[cell.get() for cell in body.cells]]
     if length is not None:
         steps = checked_unroll("fori_loop", 1 if unroll is None else unroll, length)
-        outs = scan_traced(body, [lower, *init], [], length, False, steps, bar)
+        outs = scan_traced(body, init, [], length, False, steps, bar)
         return tree.tree_unflatten(init_tree, write_cells(body.cells, outs[1:]))
     if unroll is not None:
         raise ValueError(
@@ -153,15 +163,14 @@ def fori_loop(
         )
     between, compare = cached_on(body.jaxpr, ("with bound",), lambda: _with_bound(body.jaxpr, get_aval(upper)))
     cond = Traced(compare, [], tree.tree_structure(0))
-    outs = while_traced(cond, body._replace(jaxpr=between), [lower, upper, *init], bar)
+    outs = while_traced(cond, body._replace(jaxpr=between), [init[0], upper, *init[1:]], bar)
     return tree.tree_unflatten(init_tree, write_cells(body.cells, outs[2:]))
 
 
 def _symbolic_length(lower: Any, upper: Any) -> Any:
-    """Return the number of iterations if a bound is a symbolic size and the other a size, else None."""
-    symbols = [isinstance(bound, SymbolicDim) for bound in (lower, upper)]
-    sizes = all(symbol or type(bound) is int for symbol, bound in zip(symbols, (lower, upper), strict=True))
-    return max(upper - lower, 0) if any(symbols) and sizes else None
+    """Return the number of iterations if both bounds are sizes, one of them symbolic; else None."""
+    are_sizes = all(isinstance(bound, SymbolicDim | int) and type(bound) is not bool for bound in (lower, upper))
+    return max(upper - lower, 0) if are_sizes else None
 
 
 def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
@@ -178,6 +187,8 @@ def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArra
         if dtypes.is_float(aval.dtype) and not isinstance(bound, Tracer) and not float(host_value(bound)).is_integer():
             raise ValueError(f"fori_loop of {fun_name(body_fun)}: {name} must be an integral number, got {bound!r}")
         avals.append(aval)
+    if avals[0] is avals[1] and avals[0].refinement is None:
+        return lower, upper, avals[0]
     kinds = {dtypes.is_float(a.dtype) for a in avals}
     if len(kinds) > 1 or (avals[0].dtype != avals[1].dtype and not any(a.weak_type for a in avals)):
         raise TypeError(
@@ -201,28 +212,6 @@ def _as_index(bound: Any, index: ShapedArray) -> Any:
     if not info.min <= int(value) <= info.max:
         raise OverflowError(f"fori_loop: the bound {int(value)} does not fit into the other bound's {index.dtype.name}")
     return as_array(np.asarray(value, index.dtype))
-
-
-def _without_index(traced: Traced) -> Traced:
-    """Turn the index from the first argument of the body into its first constant, until `_with_index`.
-
-    `carry_fixed_point` needs a body with the carry as its leading arguments.
-    """
-    old = traced.jaxpr
-    constvars = [*old.invars[:1], *old.constvars]
-    make = lambda: Jaxpr(constvars, old.invars[1:], old.eqns, old.outvars, old.debug_info)  # noqa: E731
-    return traced._replace(jaxpr=cached_on(old, ("without index",), make))
-
-
-def _with_index(old: Jaxpr) -> Jaxpr:
-    """Turn the first constant, the index, into a carry: `(i, carry) -> (i + 1, new carry)`."""
-    from corejax_lax_basic import lax
-
-    i, *constvars = old.constvars
-    one = Literal(i.aval.dtype.type(1), ShapedArray((), i.aval.dtype, i.aval.weak_type))
-    following = Var(i.aval)
-    step = JaxprEqn(lax.add_p, [i, one], [following], {}, capture_source())
-    return Jaxpr(constvars, [i, *old.invars], [step, *old.eqns], [following, *old.outvars], old.debug_info)
 
 
 def _with_bound(old: Jaxpr, aval: ShapedArray) -> tuple[Jaxpr, Jaxpr]:

@@ -121,7 +121,7 @@ def scan(
     """
     if not callable(f):
         raise TypeError(f"scan applies a function (carry, x) -> (carry, y), got {f!r} of type {type(f).__name__}")
-    if cell_arguments.value is not None and (pairs := cell_arguments.value.mapped(xs, 0)):
+    if xs is not None and cell_arguments.value is not None and (pairs := cell_arguments.value.mapped(xs, 0)):
         return _over_cells(f, init, xs, [cell for cell, _ in pairs], length, reverse, unroll, progress)
     return _scan(f, init, xs, length, reverse, unroll, progress)
 

@@ -70,9 +70,15 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
     return Traced(*cells_as_constants(traced.jaxpr, traced.consts, traced.cells, use), traced.out_tree)
 
 
-def trace_with_cells(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
+def trace_with_cells(
+    transform: str,
+    fun: Callable[..., Any],
+    in_tree: Any,
+    avals: Sequence[ShapedArray],
+    flat_type: type[FlatFunction] = FlatFunction,
+) -> Traced:
     """Trace a function, as `trace`, that may read and write cells of enclosing functions."""
-    flat = FlatFunction(fun, in_tree)
+    flat = flat_type(fun, in_tree)
     debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, _NO_KEYWORDS]))
     try:
         jaxpr, consts, cells = stage_with_cells(flat, avals, debug)
@@ -106,13 +112,11 @@ def make_dependent(x: Any, decider: Refinement | None) -> Any:
     return x if decider is None else conform(x, dependent_type(get_aval(x), decider))
 
 
-def trace_dependent(
-    decider: Refinement | None, transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
-) -> Traced:
-    """Trace a function, as `trace_with_cells`, in a context where all its values depend on a decision."""
+def trace_dependent(decider: Refinement | None, *args: Any) -> Traced:
+    """Trace a function by `trace_with_cells(*args)`, in a context where all its values depend on a decision."""
     if decider is None:
-        return trace_with_cells(transform, fun, in_tree, avals)
-    return run_within((decided_by(decider),), trace_with_cells, transform, fun, in_tree, avals)
+        return trace_with_cells(*args)
+    return run_within((decided_by(decider),), trace_with_cells, *args)
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
@@ -213,6 +217,15 @@ _known: dict[Any, Jaxpr] = {}
 clears_cache(_known.clear)
 
 
+def _holds_function(jaxpr: Jaxpr) -> bool:
+    """Return whether a program, or one in its parameters, has a function among its parameters."""
+    for program in programs_of(jaxpr):
+        for eqn in program.eqns:
+            if any(map(callable, eqn.params.values())):
+                return True
+    return False
+
+
 def known_program(transform: str, fun: Callable[..., Any], jaxpr: Jaxpr) -> Jaxpr:
     """Return the cached program of a function's code if it equals `jaxpr`; else cache `jaxpr` and return it.
 
@@ -225,8 +238,7 @@ def known_program(transform: str, fun: Callable[..., Any], jaxpr: Jaxpr) -> Jaxp
     cached = _known.get(key)
     if cached is not None and same_jaxpr(cached, jaxpr, scopes=True):
         return cached
-    params = [eqn.params for part in programs_of(jaxpr) for eqn in part.eqns if eqn.params]
-    if not any(callable(x) for values in params for x in values.values()):
+    if not _holds_function(jaxpr):
         jaxpr.debug_info = jaxpr.debug_info.without_function()
         _known[key] = jaxpr
         drop_oldest(_known, _LIMIT)

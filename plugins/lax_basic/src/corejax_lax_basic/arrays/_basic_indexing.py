@@ -17,12 +17,14 @@ from corejax.extend.types import SymbolicDim, array_method, as_dim, max_dim, min
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.arrays.dynamic_slices import Slice, placed
 from corejax_lax_basic.conversion.convert import convert_element_type
-from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p, from_front
+from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p
+from corejax_lax_basic.indexing.from_front import from_front
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import rev_p, squeeze_p
 from corejax_lax_basic.shape.slicing import canonical_index, slice_p
 
+_INT32, _INT64, _UINT32 = map(np.dtype, (np.int32, np.int64, np.uint32))
 _KEPT = frozenset({int, slice, type(None), type(Ellipsis), Slice})
 
 
@@ -176,15 +178,16 @@ def static_position(index: Any, axis: int, size: Any) -> Any:
 
 def _static_part(x: Any, spans: list[Any]) -> Any:
     """Apply static entries, `(start, limit, step)` for each axis."""
-    if spans == [(0, size, 1) for size in x.aval.shape]:
+    if not spans:
         return x
     starts, limits, steps = zip(*spans, strict=True)
     ones = (1,) * len(steps)
     strides = tuple(map(abs, steps))
     if starts != (0,) * len(starts) or limits != x.aval.shape or strides != ones:
         x = slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=None if strides == ones else strides)
-    reversed_axes = tuple(axis for axis, step in enumerate(steps) if step < 0)
-    return rev_p.bind(x, dimensions=reversed_axes) if reversed_axes else x
+    if steps == strides:
+        return x
+    return rev_p.bind(x, dimensions=tuple(axis for axis, step in enumerate(steps) if step < 0))
 
 
 def forward(entry: slice, size: int) -> tuple[int, int, int]:
@@ -247,31 +250,36 @@ def position_in_symbol(index: int, axis: int, size: Any) -> Any:
 def _dynamic_part(x: Any, entries: Mapping[int, Any]) -> Any:
     """Apply scalar entries that are data, by a block of size 1 along their axes, and blocks with such starts."""
     shape = x.aval.shape
-    indices = {axis: e.start if type(e) is Slice else e for axis, e in entries.items()}
-    for axis, index in indices.items():
+    indices = {}
+    for axis, entry in entries.items():
+        index = indices[axis] = entry.start if type(entry) is Slice else entry
         if not dtypes.is_integer(index.aval.dtype):
             raise TypeError(f"arrays can be indexed by integers; the index of axis {axis} is {index.aval.str_short()}")
-        if not shape[axis] and type(entries[axis]) is not Slice:
+        if not shape[axis] and type(entry) is not Slice:
             raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
     dtype = common_index_dtype(indices.values(), shape)
-    starts = [
-        from_front(in_index_dtype(indices[axis], dtype), size) if axis in indices else make_scalar(0, dtype)
-        for axis, size in enumerate(shape)
-    ]
-    counts = {axis: e.size if type(e) is Slice else 1 for axis, e in entries.items()}
-    sizes = tuple([counts.get(axis, size) for axis, size in enumerate(shape)])
-    return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)
+    starts, sizes = [], list(shape)
+    for axis, size in enumerate(shape):
+        if axis in indices:
+            starts.append(from_front(in_index_dtype(indices[axis], dtype), size))
+            sizes[axis] = entries[axis].size if type(entries[axis]) is Slice else 1
+        else:
+            starts.append(make_scalar(0, dtype))
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(sizes))
 
 
 def common_index_dtype(indices: Iterable[Any], shape: tuple[int, ...]) -> np.dtype[Any]:
     """Return the dtype in which indices are computed: int32, or 64 bits if an index or size needs them."""
-    dtype = np.dtype(np.int64 if any(type(d) is int and d > 2**31 - 1 for d in shape) else np.int32)
+    dtype = _INT32
+    for size in shape:
+        if type(size) is int and size > 2**31 - 1:
+            dtype = _INT64
     for index in indices:
         own: np.dtype[Any] = index.aval.dtype
         if own.itemsize > 4:
             return own
-        if own == np.uint32:
-            dtype = np.dtype(np.int64)
+        if own == _UINT32:
+            dtype = _INT64
     return dtype
 
 

@@ -53,19 +53,23 @@ def _by_a_mask(x: Array, entries: list[Any]) -> Array | None:
     return Array(out, x.aval.update(shape=out.shape))
 
 
+def _is_mask(entry: Any) -> bool:
+    return is_array(entry) and dtypes.is_bool(entry.aval.dtype)
+
+
 def without_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[int, ...]]:
     """Replace boolean arrays by the indices of their True elements, and boolean scalars by an axis each.
 
     Returns:
         The array, with new axes of size 1 for boolean scalars to index; the entries; the new axes.
     """
-    if not any(is_array(e) and dtypes.is_bool(e.aval.dtype) for e in entries):
+    if not any(map(_is_mask, entries)):
         return x, entries, ()
     out: list[Any] = []
     axis = 0
     new: list[int] = []
     for entry in entries:
-        if not (is_array(entry) and dtypes.is_bool(entry.aval.dtype)):
+        if not _is_mask(entry):
             out.append(entry)
             axis += entry is not None and entry is not Ellipsis
             continue
@@ -167,6 +171,10 @@ def gather_places(
 ) -> Any:
     """Return the elements at a complete index without boolean arrays; arguments as in `gather` and `places_of`."""
     places = places_of(x, entries, strict=strict, wrap=wrap)
+    for axis in places.numbers.collapsed_slice_dims:
+        size = x.aval.shape[axis]
+        if strict and type(size) is int and not size and places.indices.aval.size:
+            raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
     out = gather(
         x,
         places.indices,

@@ -14,13 +14,19 @@ from corejax.extend import ShapedArray, Tracer, as_array, config, dtypes, host_v
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import is_array, make_scalar
-from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, in_index_dtype, position_in_symbol
+from corejax_lax_basic.arrays._basic_indexing import (
+    common_index_dtype,
+    forward,
+    in_index_dtype,
+    is_advanced,
+    position_in_symbol,
+)
 from corejax_lax_basic.arrays.dynamic_slices import Slice
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.iota import iota_p
 from corejax_lax_basic.elementwise.select import clamp
 from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
-from corejax_lax_basic.indexing.dynamic_slicing import from_front
+from corejax_lax_basic.indexing.from_front import from_front
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
 from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.slicing import canonical_index
@@ -66,7 +72,7 @@ def places_of(x: Any, entries: Sequence[Any], *, strict: bool, wrap: bool = True
     building = _Building(x.aval)
     joint: Ints = ()
     start = -1
-    if any(is_array(e) and e.aval.ndim for e in entries):
+    if any(map(is_advanced, entries)):
         advanced = [i for i, e in enumerate(entries) if type(e) is int or is_array(e)]
         joint = joint_shape([entries[i].aval.shape for i in advanced if is_array(entries[i])])
         start = advanced[0] if advanced[-1] - advanced[0] + 1 == len(advanced) else 0
@@ -171,8 +177,6 @@ class _Building:
                 raise TypeError(
                     f"arrays can be indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
                 )
-            if strict and type(size) is int and not size and entry.aval.size:
-                raise IndexError(f"axis {axis} of {self.aval.str_short()} has size 0: it has no element to index")
             value = _positions(entry, self.aval.shape, size, wrap)
         self._component(axis, value, None)
         self._collapse(axis)
@@ -240,22 +244,22 @@ def _positions(entry: Any, shape: Ints, size: int, wrap: bool) -> Any:
 
 def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> Any:
     """Stack components along the last axis of one array, which is a constant if all are concrete."""
-    if all(type(v) is np.ndarray for v in values) and all(type(n) is int for n in outer):
+    if {np.ndarray}.issuperset(map(type, values)) and all(type(n) is int for n in outer):
         out = np.empty((*outer, len(values)), _index_dtype(shape))
         for k, (value, first) in enumerate(zip(values, firsts, strict=True)):
             trailing = len(outer) - first - value.ndim
             out[..., k] = value.reshape(value.shape + (1,) * trailing)
         return as_array(out)
     values = [as_array(v) for v in values]
-    traced = [v for v in values if isinstance(v, Tracer)]
-    dtype = values[0].aval.dtype if len(values) == 1 else common_index_dtype(traced, shape)
-    arrays = [in_index_dtype(v, dtype) for v in values]
+    dtype = values[0].aval.dtype
+    if len(values) > 1:
+        dtype = common_index_dtype([v for v in values if isinstance(v, Tracer)], shape)
     parts = [
         broadcast_in_dim_p.bind(
-            v,
+            in_index_dtype(v, dtype),
             shape=(*outer, 1),
             broadcast_dimensions=tuple(range(first, first + v.aval.ndim)),
         )
-        for v, first in zip(arrays, firsts, strict=True)
+        for v, first in zip(values, firsts, strict=True)
     ]
     return concatenate(parts, len(outer)) if len(parts) > 1 else parts[0]

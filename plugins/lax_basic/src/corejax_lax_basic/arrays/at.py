@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corejax.extend import Array, dtypes, get_aval, remembered
+from corejax.extend import Array, Primitive, dtypes, get_aval, remembered
 from corejax.extend.messages import warn_user
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.promotion import result_type
@@ -26,14 +26,14 @@ from corejax_lax_basic.conversion.convert import convert_element_type_p
 from corejax_lax_basic.creation.filled import full_like
 from corejax_lax_basic.creation.sequences import from_sequence
 from corejax_lax_basic.indexing.dimension_numbers import PROMISE, ScatterDimensionNumbers, canonical_mode
-from corejax_lax_basic.indexing.scatter import scatter
+from corejax_lax_basic.indexing.scatter import scatter_p
 from corejax_lax_basic.indexing.scatter_apply import scatter_apply
 from corejax_lax_basic.indexing.scatter_combining import (
-    scatter_add,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    scatter_sub,
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_sub_p,
 )
 from corejax_lax_basic.shape.broadcasting import broadcast_to
 from corejax_lax_basic.shape.rearranging import rev_p, squeeze_p
@@ -188,8 +188,8 @@ class IndexedArray:
         The other arguments and the errors are those of `set`.
         """
 
-        def applied(x: Any, indices: Any, updates: Any, numbers: Any, **options: Any) -> Any:
-            return scatter_apply(x, indices, func, numbers, update_shape=get_aval(updates).shape, **options)
+        def applied(x: Any, indices: Any, updates: Any, **options: Any) -> Any:
+            return scatter_apply(x, indices, func, update_shape=get_aval(updates).shape, **options)
 
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         return _changed("apply", self.array, self.index, 0, applied, *options)
@@ -269,9 +269,9 @@ def _changed(
         convert_operand(x, dtype),
         places.indices,
         values,
-        ScatterDimensionNumbers(*places.numbers),
-        indices_are_sorted=indices_are_sorted or places.distinct,
-        unique_indices=unique_indices or places.distinct,
+        dimension_numbers=ScatterDimensionNumbers(*places.numbers),
+        indices_are_sorted=bool(indices_are_sorted or places.distinct),
+        unique_indices=bool(unique_indices or places.distinct),
         mode=parsed,
     )
     if dtype != aval.dtype:
@@ -281,10 +281,10 @@ def _changed(
     return out
 
 
-def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _method(name: str, primitive: Primitive, doc: str) -> Callable[..., Any]:
     @remembered
     def changed(x: Any, index: Any, values: Any, *options: Any) -> Any:
-        return _changed(name, x, index, values, operation, *options)
+        return _changed(name, x, index, values, primitive.bind, *options)
 
     def method(
         self: IndexedArray,
@@ -315,12 +315,12 @@ def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., 
 
 
 _METHODS: Mapping[str, Callable[..., Any]] = {
-    "set": _method("set", scatter, "Replace elements by values; for elements named twice, either value may win."),
-    "add": _method("add", scatter_add, "Add values to elements."),
-    "subtract": _method("subtract", scatter_sub, "Subtract values from elements."),
-    "multiply": _method("multiply", scatter_mul, "Multiply elements by values."),
-    "min": _method("min", scatter_min, "Replace elements by their minima with values."),
-    "max": _method("max", scatter_max, "Replace elements by their maxima with values."),
+    "set": _method("set", scatter_p, "Replace elements by values; for elements named twice, either value may win."),
+    "add": _method("add", scatter_add_p, "Add values to elements."),
+    "subtract": _method("subtract", scatter_sub_p, "Subtract values from elements."),
+    "multiply": _method("multiply", scatter_mul_p, "Multiply elements by values."),
+    "min": _method("min", scatter_min_p, "Replace elements by their minima with values."),
+    "max": _method("max", scatter_max_p, "Replace elements by their maxima with values."),
     "divide": _of_ones("divide", operator.truediv, "Divide elements by values."),
     "power": _of_ones("power", operator.pow, "Raise elements to the power of values."),
 }

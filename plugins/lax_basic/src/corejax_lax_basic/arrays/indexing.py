@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +58,15 @@ def getitem(self: Any, index: Any) -> Any:
 
 def at(self: Any) -> IndexedArrays:
     """Select elements to change: `x.at[index].set(values)`."""
-    from corejax_lax_basic.arrays.at import IndexedArrays  # imports all scatters, which few programs need
+    return _indexed_arrays()(self)
 
-    return IndexedArrays(self)
+
+@functools.cache
+def _indexed_arrays() -> type[IndexedArrays]:
+    """Import the class when it is first used, because it imports all scatters, which few programs need."""
+    from corejax_lax_basic.arrays.at import IndexedArrays
+
+    return IndexedArrays
 
 
 METHODS: Mapping[str, Any] = {"__getitem__": getitem, "at": property(at)}

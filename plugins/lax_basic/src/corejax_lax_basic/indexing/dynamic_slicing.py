@@ -26,12 +26,9 @@ from corejax.extend.types import SymbolicDim, min_dim
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, canonical_shape
 from corejax_lax_basic._base.derivatives import linear_in
-from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
-from corejax_lax_basic.elementwise.arithmetic import add_p
-from corejax_lax_basic.elementwise.comparison import lt_p
-from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.indexing.dimension_numbers import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
+from corejax_lax_basic.indexing.from_front import from_front
 from corejax_lax_basic.indexing.gather import gather_p
 from corejax_lax_basic.indexing.scatter import scatter_p
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, expand_dims
@@ -99,15 +96,6 @@ def _start(index: Any, size: int, negative: bool) -> Any:
         value = int(np.asarray(index))
         return index if value >= 0 else as_array(np.asarray(value + size, dtype))
     return from_front(index, size)
-
-
-def from_front(index: Any, size: int) -> Any:
-    """Return indices with the negative ones counted from the end of an axis."""
-    dtype = index.aval.dtype
-    if dtypes.is_unsigned(dtype):
-        return index
-    is_negative = lt_p.bind(index, make_scalar(0, dtype))
-    return select_n_p.bind(is_negative, index, add_p.bind(index, make_scalar(size, dtype)))
 
 
 def _known_start(value: int, size: int, negative: bool) -> Any:

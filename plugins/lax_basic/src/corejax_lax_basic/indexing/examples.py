@@ -85,6 +85,10 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
         *(one((typed(5), typed(2), np.asarray(start, I32))) for start in (0, 2, 9, -9)),
         one((typed(3, 4), typed(2, 2), np.asarray(1, I32), np.asarray(2, I32))),
     ],
+    "from_front": lambda: [
+        one((np.asarray(index, I32), np.asarray(5, I32)), lambda i, n: np.where(i < 0, i + n, i))
+        for index in (-2, [[0, 4, 5], [-1, -5, -6]])
+    ],
     "gather": lambda: [_gather(_ROWS, PROMISE), _gather(_WINDOWS, CLIP), _gather(_BATCH, FILL, 0)],
     "scatter": _scatters,
     "scatter-add": _scatters,

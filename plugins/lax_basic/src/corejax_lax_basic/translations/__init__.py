@@ -11,7 +11,7 @@ _MODULES = {
     "convolution": "conv",
     "creation": "empty iota",
     "elementwise": "_family arithmetic bits comparison complex_numbers powers rounding select trigonometry unary",
-    "indexing": "dynamic_slicing gather scatter",
+    "indexing": "dynamic_slicing from_front gather scatter",
     "linear": "dot",
     "reductions": "cumulative general reduce",
     "shape": "broadcasting joining rearranging slicing tiling",
