@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -59,6 +58,7 @@ def given(call: Callable[[Any], Any], module: Any) -> tuple[list[str], Any]:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_warns_if_it_warns_in_jax(name: str) -> None:
+    jax = pytest.importorskip("jax")
     with jax.enable_x64(False), corejax.config.override(x64_compat=True):
         theirs, dtype = given(CALLS[name], jax)
         ours, own_dtype = given(CALLS[name], corejax)
