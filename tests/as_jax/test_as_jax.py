@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -68,6 +69,23 @@ def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     assert usage.returncode == 2 and "usage: python -m corejax_as_jax" in usage.stderr
     absent = run("-m", "corejax_as_jax", str(tmp_path / "absent.py"))
     assert absent.returncode == 1 and absent.stderr.startswith("python -m corejax_as_jax: no such file: ")
+
+
+def test_settings_without_effect_are_accepted_and_have_jaxs_defaults() -> None:
+    code = """import jax, json
+from corejax_as_jax.settings import WITHOUT_EFFECT
+print(json.dumps({name: jax.config.read(f"jax_{name}") for name in WITHOUT_EFFECT}))
+jax.config.update("jax_use_shardy_partitioner", False)
+assert jax.config.jax_use_shardy_partitioner is False
+try: jax.config.update("jax_dump_ir_to", "here")
+except AttributeError as error: assert "dump_ir_to" in str(error)
+else: raise AssertionError
+"""
+    result = run("-m", "corejax_as_jax", "-c", code)
+    assert result.returncode == 0, result.stderr
+    theirs = pytest.importorskip("jax").config.values
+    ours = json.loads(result.stdout)
+    assert ours == {name: theirs[f"jax_{name}"] for name in ours}
 
 
 def test_libraries_ask_which_frames_are_the_programs() -> None:
