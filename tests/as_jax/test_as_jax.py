@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -77,6 +78,23 @@ def test_programs_run_in_the_background_unless_the_environment_says_otherwise() 
         assert run("-m", "corejax_as_jax", "-c", code, **{name: "0"}).stdout == "False\n"
     without = run("-c", f"import corejax_as_jax; corejax_as_jax.install(); {code[:10]}", COREJAX_PLUGINS="-xla_backend")
     assert without.returncode == 0, without.stderr
+
+
+def test_settings_without_effect_are_accepted_and_have_jaxs_defaults() -> None:
+    code = """import jax, json
+from corejax_as_jax.settings import WITHOUT_EFFECT
+print(json.dumps({name: jax.config.read(f"jax_{name}") for name in WITHOUT_EFFECT}))
+jax.config.update("jax_use_shardy_partitioner", False)
+assert jax.config.jax_use_shardy_partitioner is False
+try: jax.config.update("jax_dump_ir_to", "here")
+except AttributeError as error: assert "dump_ir_to" in str(error)
+else: raise AssertionError
+"""
+    result = run("-m", "corejax_as_jax", "-c", code)
+    assert result.returncode == 0, result.stderr
+    theirs = pytest.importorskip("jax").config.values
+    ours = json.loads(result.stdout)
+    assert ours == {name: theirs[f"jax_{name}"] for name in ours}
 
 
 def test_libraries_ask_which_frames_are_the_programs() -> None:

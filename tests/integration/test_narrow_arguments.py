@@ -34,7 +34,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "two_operands": lambda: lax.add(F64, F64),
     "result_type": lambda: jnp.zeros((), jnp.result_type(F64, I64)),
     "result_type_of_scalar": lambda: jnp.zeros((), jnp.result_type(np.float64(2))),
-    "array_and_numpy": lambda: lax.add(jnp.ones(4, F64.dtype), F64),
+    "array_and_numpy": lambda: lax.add(jnp.ones(4, jnp.result_type(F64)), F64),
     "integers": lambda: lax.add(I64, I64),
     "unsigned": lambda: lax.add(U64, U64),
     "complex": lambda: lax.mul(C128, C128),

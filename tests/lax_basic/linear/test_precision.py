@@ -111,6 +111,14 @@ def test_the_setting_is_what_products_without_precision_have() -> None:
         corejax.default_matmul_precision("best")
 
 
+def test_the_setting_accepts_names_of_precisions_only() -> None:
+    with pytest.raises(ValueError, match=r"setting default_matmul_precision: .*got 'best'"):
+        corejax.config.update("default_matmul_precision", "best")
+    assert corejax.config.default_matmul_precision is None
+    with corejax.config.override(default_matmul_precision="BF16_BF16_F32"):
+        pass
+
+
 MIXED = [
     (np.float32, np.int32),
     (np.int8, np.int32),

@@ -70,7 +70,9 @@ def _fill_slots() -> None:
 def _read_environment() -> None:
     """Apply the environment variables that JAX reads to corejax's settings."""
     from corejax import config
+    from corejax_as_jax.settings import declare
 
+    declare()
     config.update("x64_compat", True)
     for name, value in os.environ.items():
         if name.startswith("JAX_"):

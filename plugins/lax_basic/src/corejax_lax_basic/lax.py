@@ -31,6 +31,7 @@ _MODULES = {
     "_base.constants": "asarray",
     "_base.namespaces": "lazy_names",
     "_base.placing": "place",
+    "_base.requested_dtypes": "requested_dtype",
     "_base.rows": "named",
     "_base.scalars": "beyond fill_scalar is_python_scalar make_scalar",
     "_base.type_rules": "dtypes_of",
@@ -129,10 +130,10 @@ _MODULES = {
 
 # Helpers for the functions of other plugins, which find them by name; they are hidden from users.
 _SHARED = """
-    as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape choose
-    check_dtype_promotion check_rank_promotion convert_operand dtypes_of fill_scalar from_sequence in_dtype
-    is_python_scalar is_several lazy_names make_scalar named place promote_dtypes promote_operands yielding_scalar
-    zeros_like_array
+    as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
+    check_dtype_promotion check_rank_promotion choose convert_operand dtypes_of fill_scalar from_sequence
+    in_dtype is_python_scalar is_several lazy_names make_scalar named place promote_dtypes promote_operands
+    requested_dtype yielding_scalar zeros_like_array
 """
 
 __getattr__, __dir__, __all__ = _lazy_names("lax", "corejax_lax_basic", _MODULES, globals(), hidden=_SHARED)

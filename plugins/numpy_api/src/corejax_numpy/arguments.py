@@ -159,7 +159,7 @@ def to_bool(x: Any) -> Any:
 
 def canonical_dtype(dtype: Any) -> Any:
     """Return a `dtype` argument as a NumPy dtype; None stays None."""
-    return None if dtype is None else dtypes.canonicalize_dtype(dtype)
+    return None if dtype is None else lax.requested_dtype(dtype)
 
 
 def canonical_shape(shape: Any) -> tuple[int, ...]:

@@ -132,7 +132,7 @@ def _from_object(obj: Any, dtype: Any) -> Any:
     value = np.asarray(obj)
     if value.dtype.kind == "O" and not isinstance(obj, np.ndarray):
         raise _no_numbers(obj)
-    return _host_array(value, canonical_dtype(value.dtype) if dtype is None else dtype)
+    return _host_array(value, dtypes.canonicalize_dtype(value.dtype) if dtype is None else dtype)
 
 
 def _no_numbers(obj: Any) -> TypeError:

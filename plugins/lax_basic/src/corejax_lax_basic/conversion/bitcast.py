@@ -23,6 +23,7 @@ from corejax.extend import (
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.related_dtypes import itemsize_bits
+from corejax_lax_basic._base.requested_dtypes import requested_dtype
 
 if TYPE_CHECKING:
     from corejax_lax_basic._base.prepared import Avals
@@ -47,7 +48,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """
     if new_dtype is None:
         raise ValueError("bitcast_convert_type: dtype must be specified, got None")
-    dtype = dtypes.canonicalize_dtype(new_dtype)
+    dtype = requested_dtype(new_dtype)
     aval = get_aval(operand)
     if aval.dtype == dtype and not aval.weak_type:
         return as_array(operand)

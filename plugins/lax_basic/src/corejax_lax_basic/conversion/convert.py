@@ -30,6 +30,7 @@ from corejax.extend import (
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
+from corejax_lax_basic._base.requested_dtypes import requested_dtype
 from corejax_lax_basic._speed import SMALL_CONVERSION
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """
     if new_dtype is None:
         raise ValueError("convert_element_type: dtype must be specified, got None")
-    return in_dtype(operand, dtypes.canonicalize_dtype(new_dtype))
+    return in_dtype(operand, requested_dtype(new_dtype))
 
 
 def in_dtype(operand: Any, dtype: np.dtype[Any]) -> Any:

@@ -14,6 +14,7 @@ from corejax.extend import Primitive, ShapedArray, defzero, dtypes
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._base.requested_dtypes import requested_dtype
 
 __all__ = ["after_all", "after_all_p", "create_token", "create_token_p", "empty", "empty_p"]
 
@@ -31,7 +32,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     Raises:
         TypeError: the shape is not made of concrete integers.
     """
-    out = empty_p.bind(shape=canonical_shape(shape), dtype=dtypes.canonicalize_dtype(dtype))
+    out = empty_p.bind(shape=canonical_shape(shape), dtype=requested_dtype(dtype))
     return place("empty", out, out_sharding)
 
 

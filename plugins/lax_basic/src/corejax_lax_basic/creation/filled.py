@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Array, as_array, dtypes, get_aval
+from corejax.extend import Array, as_array, get_aval
 from corejax.extend.devices import is_spread
 from corejax.extend.types import shaped_abstractify
 from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._base.requested_dtypes import requested_dtype
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type, in_dtype
 from corejax_lax_basic.conversion.identity import beside
@@ -39,7 +40,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if dtype is None:
         value = as_array(fill_value)
     elif aval is None:
-        value = fill_scalar(fill_value, dtypes.canonicalize_dtype(dtype))
+        value = fill_scalar(fill_value, requested_dtype(dtype))
     else:
         value = convert_element_type(fill_value, dtype)
     return value if not shape else broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())

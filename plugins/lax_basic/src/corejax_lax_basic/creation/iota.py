@@ -11,6 +11,7 @@ from corejax.extend import Primitive, ShapedArray, defzero, dtypes, impl_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_shape, integer
 from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._base.requested_dtypes import requested_dtype
 
 __all__ = ["broadcasted_iota", "iota", "iota_p"]
 
@@ -39,7 +40,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
         raise ValueError(f"iota: dimension {axis} must be between 0 and the number of axes of shape {shape}")
     if dtype is None:
         raise ValueError("iota: dtype must be specified, got None")
-    out = iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=shape, dimension=axis)
+    out = iota_p.bind(dtype=requested_dtype(dtype), shape=shape, dimension=axis)
     return place("broadcasted_iota", out, out_sharding)
 
 

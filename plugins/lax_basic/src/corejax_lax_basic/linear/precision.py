@@ -189,6 +189,15 @@ def operands_precision(name: str, precision: Any) -> Any:
     raise ValueError(f"{name}: precision must be a lax.Precision or its name, or a pair of these; got {precision!r}")
 
 
+@config.changed.connect
+def _check_setting() -> None:
+    """Refuse an update of the setting `default_matmul_precision` to a name that is no precision."""
+    try:
+        canonical_precision(None)
+    except ValueError as error:
+        raise ValueError(f"the setting default_matmul_precision: {error}") from None
+
+
 def default_matmul_precision(new_val: Any) -> Restoring:
     """Set the precision of products that are given none, as a context manager.
 

@@ -34,7 +34,7 @@ def dtype_argument(name: str, dtype: Any, default: Any) -> Any:
     Raises:
         TypeError: if `dtype` is not a dtype.
     """
-    return default() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    return default() if dtype is None else lax.requested_dtype(dtype)
 
 
 def float_dtype(name: str, dtype: Any, *, or_complex: bool = False) -> Any:

@@ -103,7 +103,7 @@ def _of_large_variance(key: Any, mean: Any, variance: Any, skew: Any, shape: Any
         dtype: dtype of the normal numbers.
     """
     z = standard_normal(key, shape=shape, dtype=dtype)
-    wide = np.dtype(np.float64)
+    wide = dtypes.canonicalize_dtype(np.float64)
     mean, variance, skew, z = (lax.convert_element_type(x, wide) for x in (mean, variance, skew, z))
     return lax.floor(mean + lax.sqrt(variance) * z + skew * ((z * z - 1.0) / 6.0) + 0.5)
 
@@ -196,7 +196,7 @@ def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     q = jnp.where(wrong_q | negative, 0.01, q)
     few = wrong_n | (n * q <= 10.0)
     endless = jnp.isinf(n)
-    wide = np.dtype(np.float64)
+    wide = dtypes.canonicalize_dtype(np.float64)
     exact_n, exact_q = (lax.convert_element_type(x, wide) for x in (lax.floor(n), q))
     mean = exact_n * exact_q
     variance = mean * (1.0 - exact_q)

@@ -114,7 +114,7 @@ def _or_in_tails(out: Any, unit: Any, right: Any, left: Any, lower: Any, upper: 
     tail, sign = right | left, jnp.where(left, -1.0, 1.0)
     near = jnp.where(tail, jnp.where(left, -upper, lower), 3.0)
     far = jnp.where(tail, jnp.where(left, -lower, upper), 4.0)
-    near, far, unit = (lax.convert_element_type(x, np.dtype(np.float64)) for x in (near, far, unit))
+    near, far, unit = (lax.convert_element_type(x, dtypes.canonicalize_dtype(np.float64)) for x in (near, far, unit))
     drawn = near + _beyond(near, far, unit)
     return jnp.where(tail, lax.convert_element_type(drawn, out.dtype) * lax.convert_element_type(sign, out.dtype), out)
 
