@@ -23,8 +23,12 @@ assert (float(value[0]), value[1].tolist()) == (0.0, [1.0] * 3)
 assert corejax.vmap(jnp.sin)(jnp.zeros(3)).shape == (3,)
 assert not {"explain", "jet", "random", "scipy_api", "testing"} & loaded(), loaded()
 
+import corejax.scipy.stats.norm, corejax.experimental, corejax.nn.initializers
+assert not hasattr(corejax.nn.initializers, "__wrapped__")
+assert "scipy_api" in loaded() and not {"explain", "jet", "testing"} & loaded(), loaded()
+
 corejax.lax.scan
-assert "control_flow" in loaded() and "scipy_api" not in loaded(), loaded()
+assert "control_flow" in loaded() and "testing" not in loaded(), loaded()
 
 assert corejax.config.debug_key_reuse is False, "a setting of a plugin that was not loaded"
 assert len(loaded()) == len(manager().records), corejax.plugins.errors()
