@@ -44,6 +44,15 @@ assert {r.name for r in manager().records.values() if r.status == "loaded"} == {
 assert not {"jaxlib", "importlib_metadata", "importlib.metadata"} & set(sys.modules)
 """
 
+JIT = """
+import sys
+import corejax.numpy as jnp
+
+f = corejax.jit(jnp.sin)
+assert "jaxlib" in sys.modules and "jaxlib.mlir" not in sys.modules, "MLIR is for the first compilation"
+assert f(0.0) == 0 and "jaxlib.mlir" in sys.modules
+"""
+
 MISSING = """
 import corejax.numpy as jnp
 from corejax.plugins import manager
@@ -73,6 +82,10 @@ def test_a_name_loads_only_what_it_needs() -> None:
 
 def test_a_command_loads_only_its_plugin() -> None:
     run(COMMAND)
+
+
+def test_jit_alone_imports_no_mlir() -> None:
+    run(JIT, COREJAX_COMPILATION_CACHE="off")
 
 
 def test_names_that_are_missing_are_explained_as_before() -> None:
