@@ -97,32 +97,32 @@ class NamespaceFinder:
 
     def _find(self, fullname: str, name: str) -> ModuleSpec | None:
         manager = self.manager()
-        manager.load_for(name)
-        place = self._target(manager, name)
-        if place is None and manager.has_inside(name):  # `corejax.experimental`, around `experimental.checkify`
-            make = partial(ModuleType, fullname, f"The names that plugins export as `{fullname}.<name>`.")
-            return self._spec(fullname, make)
-        if place is not None and ("." not in name or importlib.util.find_spec(place) is not None):
-            return self._spec(fullname, partial(importlib.import_module, place))
-        inside = None if place is None else _inside(place)  # no file of its own: `scipy.stats.norm`
-        if inside is not None:
-            return self._spec(fullname, lambda: inside)
+        if (make := self._maker(manager, name)) is None:  # no plugin that is loaded has the module
+            manager.load_for(name)
+            make = self._maker(manager, name)
+        if make is not None:  # a package, even if `make` returns a plain module: plugins export namespaces inside it
+            loader = _Loader(self.manager, name, make)
+            return ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]  # a loader by duck typing
         from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
         if is_expected(manager, name):
             raise missing_name(manager, name, importing=True)
         return None  # Python's own error names the module that was asked for
 
-    def _spec(self, fullname: str, make: Callable[[], ModuleType]) -> ModuleSpec:
-        """Return the spec of a package, even if `make` returns a plain module: plugins export namespaces inside it."""
-        loader = _Loader(self.manager, fullname.partition(".")[2], make)
-        return ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]  # a loader by duck typing
+    def _maker(self, manager: PluginManager, name: str) -> Callable[[], ModuleType] | None:
+        place = self._target(manager, name)
+        if place is None:  # `corejax.experimental`, around `experimental.checkify`
+            text = f"The names that plugins export as `corejax.{name}.<name>`."
+            return partial(ModuleType, f"corejax.{name}", text) if manager.has_inside(name) else None
+        if "." not in name or importlib.util.find_spec(place) is not None:
+            return partial(importlib.import_module, place)
+        inside = _inside(place)  # no file of its own: `scipy.stats.norm`
+        return None if inside is None else lambda: inside
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace = name
         while namespace:
-            entry = manager.namespaces.get(namespace)
-            if entry is not None:
+            if entry := manager.namespaces.get(namespace):
                 return entry[0] + name[len(namespace) :]
             namespace = namespace.rpartition(".")[0]
         return None

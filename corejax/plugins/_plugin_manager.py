@@ -238,14 +238,15 @@ class PluginManager:
         return sorted(name for name in names if "." not in name)
 
     def load_for(self, name: str) -> None:
-        """Load the plugins that export a name: the one that `homes` lists, or all if that does not suffice.
+        """Load the plugins that export a name, or names inside it: one that `homes` lists, all if it does not suffice.
 
         Plugins with array methods are loaded with it, so that a missing attribute of an array needs no other plugin.
         """
-        home = homes("names").get(name)
+        names = homes("names")
+        home = names.get(name) or next((names[inner] for inner in names if inner.startswith(f"{name}.")), None)
         if known := any(record.comes_from(home) for record in self.discover().values() if record.status != "off"):
             self.load({home, *homes("array_methods").values()})
-        if self._loader.exports.target(name) is None and (
+        if not (self._loader.exports.target(name) or self.has_inside(name)) and (
             known or name.partition(".")[0] in {each.partition(".")[0] for each in self.offered()}
         ):
             self.load()
@@ -266,8 +267,7 @@ class PluginManager:
         """
         if self._loader.exports.target(name) is None:
             self.load_for(name)
-        entry = self._loader.exports.target(name)
-        if entry is None:
+        if (entry := self._loader.exports.target(name)) is None:
             return importlib.import_module(f"corejax.{name}") if self.has_inside(name) else None
         target, record = entry
         module, _, attribute = target.partition(":")

@@ -23,8 +23,12 @@ assert (float(value[0]), value[1].tolist()) == (0.0, [1.0] * 3)
 assert corejax.vmap(jnp.sin)(jnp.zeros(3)).shape == (3,)
 assert not {"explain", "jet", "random", "scipy_api", "testing"} & loaded(), loaded()
 
+import corejax.scipy.stats.norm, corejax.experimental, corejax.nn.initializers
+assert not hasattr(corejax.nn.initializers, "__wrapped__")
+assert "scipy_api" in loaded() and not {"explain", "jet", "testing"} & loaded(), loaded()
+
 corejax.lax.scan
-assert "control_flow" in loaded() and "scipy_api" not in loaded(), loaded()
+assert "control_flow" in loaded() and "testing" not in loaded(), loaded()
 
 assert corejax.config.debug_key_reuse is False, "a setting of a plugin that was not loaded"
 assert len(loaded()) == len(manager().records), corejax.plugins.errors()
@@ -38,6 +42,15 @@ from corejax.plugins import manager
 main(["cache", "--json"], standalone_mode=False)
 assert {r.name for r in manager().records.values() if r.status == "loaded"} == {"xla_backend"}, manager().records
 assert not {"jaxlib", "importlib_metadata", "importlib.metadata"} & set(sys.modules)
+"""
+
+JIT = """
+import sys
+import corejax.numpy as jnp
+
+f = corejax.jit(jnp.sin)
+assert "jaxlib" in sys.modules and "jaxlib.mlir" not in sys.modules, "MLIR is for the first compilation"
+assert f(0.0) == 0 and "jaxlib.mlir" in sys.modules
 """
 
 MISSING = """
@@ -69,6 +82,10 @@ def test_a_name_loads_only_what_it_needs() -> None:
 
 def test_a_command_loads_only_its_plugin() -> None:
     run(COMMAND)
+
+
+def test_jit_alone_imports_no_mlir() -> None:
+    run(JIT, COREJAX_COMPILATION_CACHE="off")
 
 
 def test_names_that_are_missing_are_explained_as_before() -> None:

@@ -17,7 +17,6 @@ import numpy as np
 import corejax
 from corejax.extend import ShapedArray, get_aval, host_value, stage_closed, xla_translations
 from corejax_xla_backend import hlo
-from corejax_xla_backend.hlo import ir as ir
 
 
 @dataclasses.dataclass
@@ -42,12 +41,12 @@ class ModuleContext:
     @property
     def ip(self) -> Any:
         """The insertion point at which functions are added."""
-        return ir.InsertionPoint(self.module.body)
+        return hlo.ir.InsertionPoint(self.module.body)
 
     @property
     def symbol_table(self) -> Any:
         """The module's functions by name."""
-        return ir.SymbolTable(self.module.operation)
+        return hlo.ir.SymbolTable(self.module.operation)
 
     def add_keepalive(self, value: Any) -> None:
         """Accept an object that must live as long as the program; corejax keeps callbacks itself."""
@@ -180,9 +179,9 @@ def emit_python_callback(
 
 def flatten_ir_values(values: Any) -> list[Any]:
     """Return the values in nested sequences, or the results of an operation, as a list."""
-    if isinstance(values, ir.Value):
+    if isinstance(values, hlo.ir.Value):
         return [values]
-    if isinstance(values, ir.OpView | ir.Operation):
+    if isinstance(values, hlo.ir.OpView | hlo.ir.Operation):
         return list(values.results)
     return [value for item in values for value in flatten_ir_values(item)]
 
@@ -194,7 +193,7 @@ def dtype_to_ir_type(dtype: Any) -> Any:
 
 def aval_to_ir_type(aval: ShapedArray) -> Any:
     """Return the tensor type of an array's type."""
-    return ir.RankedTensorType.get(aval.shape, dtype_to_ir_type(aval.dtype))
+    return hlo.ir.RankedTensorType.get(aval.shape, dtype_to_ir_type(aval.dtype))
 
 
 def aval_to_ir_types(aval: ShapedArray) -> tuple[Any, ...]:
@@ -217,22 +216,22 @@ def ir_constants(value: Any, **options: Any) -> list[Any]:
 
 def i32_attr(i: int) -> Any:
     """Return an attribute of a 32-bit integer."""
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
+    return hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(32), i)
 
 
 def i64_attr(i: int) -> Any:
     """Return an attribute of a 64-bit integer."""
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
+    return hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(64), i)
 
 
 def dense_int_array(values: Iterable[int]) -> Any:
     """Return an attribute of several 64-bit integers."""
-    return ir.DenseI64ArrayAttr.get(list(values))
+    return hlo.ir.DenseI64ArrayAttr.get(list(values))
 
 
 def dense_int_elements(values: Iterable[int]) -> Any:
     """Return a dense attribute of several 64-bit integers."""
-    return ir.DenseIntElementsAttr.get(np.asarray(list(values), np.int64))  # type: ignore[call-overload]  # a buffer
+    return hlo.ir.DenseIntElementsAttr.get(np.asarray(list(values), np.int64))  # type: ignore[call-overload]  # a buffer
 
 
 def shape_tensor(sizes: Sequence[int]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 ELEMENT_TYPES: dict[str, str] = {
     "bool": "i1",
     "bfloat16": "bf16",
@@ -22,3 +24,20 @@ ELEMENT_TYPES: dict[str, str] = {
     **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
     **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
 }
+
+
+def readable_as(dtype: np.dtype) -> tuple[str, np.dtype] | None:
+    """Return an operation that converts `dtype` to a type that Python can read, and that type; None if it can read it.
+
+    The conversion keeps the bits, as unsigned integers; for types narrower than a byte, which NumPy stores one element
+    to a byte, it keeps the values.
+    """
+    if dtype.name == "bfloat16" or dtype.name.startswith("float8"):
+        return "bitcast_convert", np.dtype(f"u{dtype.itemsize}")
+    if dtype.name in ("int2", "int4"):
+        return "convert", np.dtype(np.int8)
+    if dtype.name in ("uint2", "uint4"):
+        return "convert", np.dtype(np.uint8)
+    if dtype.name.startswith(("float4_", "float6_")):
+        return "convert", np.dtype(np.float32)
+    return None

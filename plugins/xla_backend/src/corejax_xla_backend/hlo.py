@@ -20,11 +20,17 @@ from corejax_xla_backend._lowering.partitioned_calls import mesh_of as mesh_of
 from corejax_xla_backend._parts import flat_program
 
 if TYPE_CHECKING:
+    from corejax_xla_backend._jaxlib import ir as ir
     from corejax_xla_backend._xla.on_host import host_function as host_function
 else:
 
     def __getattr__(name: str) -> Any:
-        """Return `host_function`; the interpreter's own process, which loads no plugins, does without its module."""
+        """Return `host_function`; the interpreter's own process, which loads no plugins, does without its module.
+
+        Or return `ir`, MLIR's bindings, which are imported when a program is compiled.
+        """
+        if name == "ir":
+            return _jaxlib.ir
         if name != "host_function":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from corejax_xla_backend._xla.on_host import host_function
@@ -182,8 +188,6 @@ def _builder(ctx: TranslationContext) -> Any:
 
 
 # -- rules that write operations by jaxlib's MLIR bindings -----------------------------------------------------------
-
-ir = _jaxlib.ir
 
 
 def element_type(dtype: Any) -> Any:

@@ -17,7 +17,9 @@ __all__ = ["Initializer", "constant", "ones", "zeros"]
 
 
 def __getattr__(name: str) -> Any:
-    initializer = None if name.startswith("_") else _exported(f"nn.initializers.{name}")
+    if name.startswith("_"):  # never exported by a plugin
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    initializer = _exported(f"nn.initializers.{name}")
     if initializer is None:
         raise _missing_name(f"nn.initializers.{name}")
     globals()[name] = initializer

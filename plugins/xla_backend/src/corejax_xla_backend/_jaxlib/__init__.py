@@ -8,6 +8,9 @@ but starts no backend.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from corejax.extend import BackendError
 
 from ._absent import CompileOnlyDevice, Topology, is_absent
@@ -46,33 +49,14 @@ from ._custom_partitioner import CustomPartitioner
 from ._dispatch import ASK_AGAIN, SMALL, UNKNOWN, DispatchRegistry, fast_dispatch, make_fastpath_data
 from ._dispatch_state import NO_CONTEXT, before_jax, dispatch_context
 from ._distributed import connect, connection, disconnect
-from ._executable import COMPILE_ERRORS, Executable, compile_module, hlo_cost_analysis, is_unimplemented, load
+from ._executable import Executable, compile_module, hlo_cost_analysis, is_unimplemented, load
 from ._fingerprint import compilation_fingerprint
 from ._foreign import capsule_of, include_dir, register_ffi_target, register_ffi_type, register_lapack
 from ._interrupts import uninterrupted
-from ._mlir import (
-    DTYPES,
-    call_module,
-    dense_attr,
-    element_type,
-    from_portable,
-    functions_text,
-    ir,
-    meshes_text,
-    module_text,
-    new_context,
-    parse_module,
-    portable_version,
-    stablehlo_versions,
-    to_portable,
-    written_module,
-    xla_computation,
-)
 from ._partitioned import PartitionedExecutable, Partitions, inspecting
 from ._probe import FEATURES, JaxlibError, check_version
 from ._quick import PLAIN_FUSIONS, quick_flags
 from ._readback import forget_readers, to_numpy
-from ._reference import reference_eval
 from ._spread import (
     forget_scalars,
     hlo_of_tiles,
@@ -87,6 +71,38 @@ from ._spread import (
     whole,
 )
 from ._transfers import set_default_transfer_guards, set_transfer_guards, transfer_guards
+
+if TYPE_CHECKING:
+    from ._mlir import (
+        COMPILE_ERRORS,
+        DTYPES,
+        call_module,
+        dense_attr,
+        element_type,
+        from_portable,
+        functions_text,
+        ir,
+        meshes_text,
+        module_text,
+        new_context,
+        parse_module,
+        portable_version,
+        stablehlo_versions,
+        to_portable,
+        written_module,
+        xla_computation,
+    )
+    from ._reference import reference_eval
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Import MLIR's bindings when a program is compiled; `jit` does without them."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = "_reference" if name == "reference_eval" else "_mlir"
+        value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        return value
+
 
 __all__ = [
     "ASK_AGAIN",

@@ -8,16 +8,18 @@ devices compiles for any number of devices. It then requires an implementation o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from corejax_xla_backend._exit import inside
 
 from ._absent import absent
 from ._client import DEVICES_OF_A_PROCESS, ahead_client
 from ._executable import Program, name_of
-from ._mlir import ir
 from ._probe import core
 from ._quick import QUICK
+
+if TYPE_CHECKING:
+    from ._mlir import ir
 
 
 class AheadProgram(Program):

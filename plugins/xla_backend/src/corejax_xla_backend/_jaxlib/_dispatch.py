@@ -147,13 +147,15 @@ class DispatchRegistry:
         kind: type,
         flatten: Callable[[Any], tuple[Iterable[Any], Any]],
         unflatten: Callable[[Any, Iterable[Any]], Any],
+        flatten_argument: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
     ) -> None:
         """Register a container: ``flatten(x) -> (children, aux)`` and ``unflatten(aux, children)``.
 
-        These are the two functions of optree's registry; ``aux`` must be hashable, and the order of the children
-        must agree with optree's. Raises ``ValueError`` if the class is registered already.
+        These are the two functions of optree's registry; the order of the children must agree with optree's.
+        `flatten_argument`, by default `flatten`, flattens arguments of calls: its ``aux`` must be hashable. Raises
+        ``ValueError`` if the class is registered already.
         """
-        self._registry.register_node(kind, flatten, unflatten)
+        self._registry.register_node(kind, flatten_argument or flatten, _never)
         self._results.register_node(kind, flatten, unflatten)
 
     def is_node(self, kind: type) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corejax.extend import ShapedArray
 from corejax_xla_backend._exit import inside, stop_at_exit
@@ -13,13 +13,12 @@ from ._buffers import place
 from ._classes import Buffer, Client, Device
 from ._client import check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
-from ._mlir import ir
 from ._probe import FEATURES, core
 
-_AGAIN = object()
+if TYPE_CHECKING:
+    from ._mlir import ir
 
-COMPILE_ERRORS = (ir.MLIRError, RuntimeError)
-"""The errors that MLIR raises for invalid module text, and XLA for a program that it cannot compile."""
+_AGAIN = object()
 
 
 def is_unimplemented(error: Exception) -> bool:
@@ -290,5 +289,7 @@ def hlo_cost_analysis(computation: Any) -> dict[str, float]:
 
 def name_of(module: ir.Module) -> str:
     """Return the name of a module, or ``"main"`` if it has none."""
+    from ._mlir import ir  # MLIR is imported when the first program is compiled
+
     attributes = module.operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"

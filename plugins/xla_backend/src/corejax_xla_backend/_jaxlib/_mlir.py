@@ -24,6 +24,9 @@ with uninterrupted():
     from jaxlib.mlir.dialects import func as _func
     from jaxlib.mlir.passmanager import PassManager
 
+COMPILE_ERRORS = (ir.MLIRError, RuntimeError)
+"""The errors that MLIR raises for invalid module text, and XLA for a program that it cannot compile."""
+
 func: Any = _func  # its classes are defined twice, and types show only the first definition
 _ELEMENT_TYPES = ELEMENT_TYPES | {"float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN"}
 
@@ -76,23 +79,6 @@ def dtype_of(mlir_type: ir.Type) -> np.dtype:
     if dtype is None:
         raise TypeError(f"the MLIR type {text} has no NumPy dtype.")
     return dtype
-
-
-def readable_as(dtype: np.dtype) -> tuple[str, np.dtype] | None:
-    """Return an operation that converts `dtype` to a type that Python can read, and that type; None if it can read it.
-
-    The conversion keeps the bits, as unsigned integers; for types narrower than a byte, which NumPy stores one element
-    to a byte, it keeps the values.
-    """
-    if dtype.name == "bfloat16" or dtype.name.startswith("float8"):
-        return "bitcast_convert", np.dtype(f"u{dtype.itemsize}")
-    if dtype.name in ("int2", "int4"):
-        return "convert", np.dtype(np.int8)
-    if dtype.name in ("uint2", "uint4"):
-        return "convert", np.dtype(np.uint8)
-    if dtype.name.startswith(("float4_", "float6_")):
-        return "convert", np.dtype(np.float32)
-    return None
 
 
 def _is_tensor(mlir_type: ir.Type) -> bool:

@@ -9,7 +9,6 @@ from corejax_xla_backend._exit import inside
 
 from ._classes import Client
 from ._client import compile_options, device_list
-from ._mlir import parse_module
 from ._probe import FEATURES
 
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -27,6 +26,8 @@ def quick_flags(client: Client) -> tuple[tuple[str, Any], ...]:
 
 
 def _has_flag(client: Client, name: str, value: Any) -> bool:
+    from ._mlir import parse_module  # as in `name_of`
+
     # XLA has no query for flags: compile an empty program and see whether XLA rejects the name.
     device = client.local_devices()[0]
     options = compile_options(device, overrides=[(name, value)])

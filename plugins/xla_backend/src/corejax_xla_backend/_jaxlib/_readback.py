@@ -13,12 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 from corejax.extend import ShapedArray
-from corejax_xla_backend._element_types import ELEMENT_TYPES
+from corejax_xla_backend._element_types import ELEMENT_TYPES, readable_as
 
 from ._buffers import block_until_ready, device_of
 from ._classes import Buffer, Device
 from ._executable import Executable, compile_module
-from ._mlir import parse_module, readable_as
 from ._probe import FEATURES
 
 
@@ -64,6 +63,8 @@ def _copy_to_numpy(buffer: Buffer) -> np.ndarray:
 @lru_cache(maxsize=512)
 def _reader(operation: str, dtype: np.dtype, readable: np.dtype, shape: tuple[int, ...], device: Device) -> Executable:
     """Compile the program that applies a single conversion, which takes 20 ms."""
+    from ._mlir import parse_module  # as in `name_of`
+
     dims = "".join(f"{size}x" for size in shape)
     before, after = (f"tensor<{dims}{ELEMENT_TYPES[kind.name]}>" for kind in (dtype, readable))
     module = parse_module(

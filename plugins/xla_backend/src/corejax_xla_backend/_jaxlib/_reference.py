@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from corejax_xla_backend._element_types import readable_as
+
 from ._mlir import (
     _stablehlo,
     clone,
@@ -22,7 +24,6 @@ from ._mlir import (
     func,
     ir,
     parse_module,
-    readable_as,
     run_passes,
 )
 

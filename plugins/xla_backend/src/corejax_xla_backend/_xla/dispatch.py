@@ -146,9 +146,11 @@ def learn_nodes(values: Any) -> None:
         kind = type(leaf)
         if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
             own = tree.is_registered_node(kind)
-            parts = (_parts, functools.partial(_from_parts, kind)) if own else (_one_level, _from_one_level)
             for registry in _registries:
-                registry.register_node(kind, *parts)
+                if own:
+                    registry.register_node(kind, _parts, functools.partial(tree.unflatten_one_level, kind), _key_parts)
+                else:
+                    registry.register_node(kind, _one_level, _from_one_level)
             learn_nodes(leaf)
 
 
@@ -172,11 +174,16 @@ class _Unhashable:
 
 
 def _parts(node: Any) -> tuple[Sequence[Any], Any]:
-    """Return children and metadata of a registered node, without a treedef: this runs for each node of each call."""
+    """Return children and metadata of a registered node."""
     try:
-        children, metadata = tree.flatten_one_level(node)
+        return tree.flatten_one_level(node)
     except Exception:
         return _jaxlib.UNKNOWN
+
+
+def _key_parts(node: Any) -> tuple[Sequence[Any], Any]:
+    """Return children and hashable metadata of a node, without a treedef: this runs for each node of each call."""
+    children, metadata = _parts(node)
     # A hash that is written in Python may take longer than the rest of a call. It runs once, when the dispatcher learns
     # the call (`_is_constant`).
     if type(type(metadata).__hash__) is FunctionType or _is_hashable(metadata):
@@ -196,13 +203,6 @@ def _is_constant(structure: Any) -> bool:
     """Return whether the metadata of all nodes in a dispatcher's tree are hashable, and so never change."""
     kind, metadata = structure.node_data() or (None, None)
     return (kind is dict or _is_hashable(metadata)) and all(map(_is_constant, structure.children()))
-
-
-def _from_parts(kind: type, metadata: Any, children: Any) -> Any:
-    """Return the node of a registered class with some children and metadata."""
-    if type(metadata) is _Unhashable:
-        metadata = metadata.metadata
-    return tree.unflatten_one_level(kind, metadata, children)
 
 
 def _one_level(node: Any) -> tuple[list[Any], Any]:
