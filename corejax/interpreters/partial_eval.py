@@ -94,8 +94,8 @@ class PartialEvalTrace(Trace):
                 avals.append(x.aval)
         except AttributeError:  # a NumPy array or a number
             return self.record(primitive, [x if hasattr(x, "aval") else self._as_array(x) for x in args], params)
-        key, outvars, outs = tuple(avals), [], []
-        for aval in (None if params else primitive._memo.get(key)) or primitive.abstract(key, params):
+        outvars, outs = [], []
+        for aval in primitive.abstract(tuple(avals), params):
             outvars.append(var := Var(aval))
             outs.append(PartialEvalTracer(self, aval, var))
         source = state.source

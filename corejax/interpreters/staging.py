@@ -99,8 +99,8 @@ class StagingTrace(Trace):
             v = x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive)
             invars.append(v)
             avals.append(v.aval)
-        key, outvars, outs = tuple(avals), [], []
-        for aval in (None if params else primitive._memo.get(key)) or primitive.abstract(key, params):
+        outvars, outs = [], []
+        for aval in primitive.abstract(tuple(avals), params):
             outvars.append(var := Var(aval))
             outs.append(JitTracer(self, aval, var))
         source = state.source or source_info.capture_source(3, state.scope)
