@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from corejax.extend import Jaxpr, Primitive
+from corejax.extend import ClosedJaxpr, Jaxpr, Primitive
 from corejax_xla_backend._lowering.types import Value
 
-# The most operations that are computed repeatedly. The gradient of sixty layers compiles in 0.23 of the time with 16, in
-# 0.38 with 32 and in 0.57 with 64. But with 16, programs of 20 to 60 cheap operations (products of quaternions, second
-# derivatives) run 1.2 to 1.8 times as long as without a limit, because to store a value and to read it takes longer than
-# to compute it; with 32, at most 1.2 times.
+# The most operations that are computed repeatedly. The gradient of sixty layers compiles in 0.23 of the time with 16,
+# in 0.38 with 32 and in 0.57 with 64. But with 16, programs of 20 to 60 cheap operations (products of quaternions, say)
+# run up to twice as long as without a limit, because to store a value and to read it takes longer than to compute it.
 LONGEST_CHAIN = 32
 # The most operations in one loop. XLA recurses along them, and takes a time of n² for n operations: 90 s for 10,000.
 # 50,000 end the process; with any limit from 64 to 256, they compile in 8 s.
@@ -47,14 +46,14 @@ def longest_chain(values: Iterable[Value]) -> int:
     return longest
 
 
-def read_repeatedly(jaxpr: Jaxpr, known: dict[int, frozenset[Any]]) -> frozenset[Any]:
-    """Return the arrays in a program that several loops read; `known` has those of other programs by identity.
+def read_repeatedly(jaxpr: Jaxpr, known: dict[Jaxpr, frozenset[Any]]) -> frozenset[Any]:
+    """Return the arrays in a program that several loops read; `known` has those of other programs.
 
     Each variable gets the loop that all of its uses are fused into; this is the variable itself if there are several,
     so that the operations before it have one loop again. Calls are read as if they were inlined, as XLA does.
     """
-    if id(jaxpr) in known:
-        return known[id(jaxpr)]
+    if jaxpr in known:
+        return known[jaxpr]
     loops: dict[Any, Any] = {v: v for v in jaxpr.outvars}
     repeated: set[Any] = set()
     is_fused: dict[Primitive, bool] = {}
@@ -63,15 +62,18 @@ def read_repeatedly(jaxpr: Jaxpr, known: dict[int, frozenset[Any]]) -> frozenset
         if primitive not in is_fused:
             is_fused[primitive] = links(primitive) is not None
         loop = loops.get(eqn.outvars[0]) if is_fused[primitive] else eqn
+        if loop is None:  # nothing reads the result, so that XLA drops the operation
+            continue
         for v in eqn.invars:
             if loops.setdefault(v, loop) is not loop:
                 loops[v] = v
                 repeated.add(v)
         called = eqn.params.get("call_jaxpr")
-        if called is not None:
+        if isinstance(called, ClosedJaxpr):
             inside = read_repeatedly(called.jaxpr, known)
-            again = [v for v, argument in zip(eqn.invars, called.jaxpr.invars, strict=True) if argument in inside]
+            # The arguments of a plugin's primitive may be no arguments of the program.
+            again = [v for v, argument in zip(eqn.invars, called.jaxpr.invars, strict=False) if argument in inside]
             repeated.update(again)
             loops.update(zip(again, again, strict=True))
-    found = known[id(jaxpr)] = frozenset(v for v in repeated if v.aval.shape)
+    found = known[jaxpr] = frozenset(v for v in repeated if v.aval.shape)
     return found
