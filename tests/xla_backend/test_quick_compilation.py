@@ -84,11 +84,11 @@ def newton(x: Any) -> Any:
     return lax.while_loop(lambda x: jnp.abs(x * x - 2).max() > 1e-6, lambda x: x / 2 + 1 / x, x)
 
 
-def two_readers(x: Any, operations: int) -> Any:
-    """Return two results of one chain of operations."""
+def three_readers(x: Any, operations: int) -> Any:
+    """Return three results of one chain of operations."""
     for _ in range(operations // 2):
         x = jnp.sin(x) * 0.9
-    return x + 1, x - 1
+    return x + 1, x - 1, x * 3
 
 
 def is_plain(function: Any, *args: Any, donated: bool = False) -> bool:
@@ -131,9 +131,9 @@ def is_plain(function: Any, *args: Any, donated: bool = False) -> bool:
         (lambda x: (lambda t: jnp.tanh(t) * t)(x / (1 + x)), (100,), True),
         (lambda x: (lambda t: jnp.tanh(t) * t)(x / (1 + x)), (101,), False),
         # A value that is stored ends a kernel, and others read it.
-        (lambda x: two_readers(x, 60), (100,), True),
-        (lambda x: two_readers(x, 10), (101,), True),
-        (lambda x: two_readers(x, 60), (101,), False),
+        (lambda x: three_readers(x, 60), (100,), True),
+        (lambda x: three_readers(x, 10), (101,), True),
+        (lambda x: three_readers(x, 60), (101,), False),
         (export.export(corejax.jit(lambda x: x.sum()))(np.ones(3, np.float32)).call, (3,), False),
     ],
 )
