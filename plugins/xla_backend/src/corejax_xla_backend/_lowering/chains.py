@@ -3,9 +3,10 @@
 XLA fuses elementwise operations into the loops that read their results. A value that several loops read is computed in
 each of them, with all elementwise operations before it. In the gradient of a residual stream every value is read twice:
 by the gradient of its layer and by the next sum. The loop for layer n then computes the sums of all n layers before it,
-so that XLA compiles and runs n layers in a time proportional to n². Lowering therefore stores values that several loops
-compute, at the end of long chains, and all values at the end of very long ones; `Value.chain` is the length of the chain that ends in a value.
-Scalars are not stored, because functions that combine elements, whose values are scalars, cannot contain calls.
+so that XLA compiles and runs n layers in a time proportional to n². Lowering therefore stores values at the end of long
+chains that several loops compute, and all values at the end of very long ones; `Value.chain` is the length of the chain
+that ends in a value. Scalars are not stored, because functions that combine elements, whose values are scalars, cannot
+contain calls.
 """
 
 from __future__ import annotations
