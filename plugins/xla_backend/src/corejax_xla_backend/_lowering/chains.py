@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from corejax.extend import ClosedJaxpr, Jaxpr, Primitive
 from corejax_xla_backend._lowering.types import Value
 
-# The most operations that are computed repeatedly. The gradient of sixty layers compiles in 0.24 of the time with 16 and
-# in 0.33 with 32. But with 16, programs of 20 to 60 cheap operations (products of quaternions, say) run up to twice as
-# long as without a limit, because to store a value and to read it takes longer than to compute it.
+# The most operations that are computed repeatedly. The gradient of sixty layers compiles in 0.24 of the time with 16,
+# and in 0.33 with 32. But with 16, programs of 20 to 60 cheap operations (products of quaternions, say) run up to twice
+# as long as without a limit, because to store a value and to read it takes longer than to compute it.
 LONGEST_CHAIN = 32
 # The most loops that compute a value repeatedly. With one, a program of two results, such as a Hessian-vector product
 # of 30 to 60 operations, runs up to 1.5 times as long as without a limit; with three, unrolled steps of an integrator
