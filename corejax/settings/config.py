@@ -184,7 +184,7 @@ class Config:
         enable_x64: whether `default_dtype_bits` is 64: JAX's name, as `enable_checks` is for `check_jaxprs` and
             `platforms` for `backend`. `update` and `override` accept these names, and the environment variables
             `COREJAX_ENABLE_X64` and `COREJAX_PLATFORMS` are read.
-        trace_settings: the settings that traces depend on, name -> default.
+        trace_settings: the settings that traces depend on, name -> default; of a plugin's setting, the initial value.
     """
 
     trace_settings: dict[str, Any]
@@ -257,7 +257,7 @@ class Config:
             raise TypeError(f"setting {name!r}: its parser must be a function, got {parser!r}")
         self._settings.register(name, _initialised(name, Setting(default, parser, traced)), provenance=by)
         if traced:
-            self.__dict__["trace_settings"] = {**self.trace_settings, name: default}
+            self.__dict__["trace_settings"] = {**self.trace_settings, name: self.__dict__[name]}
 
     def update(self, name: str, value: object) -> None:
         """Set one setting for the whole process.
@@ -355,7 +355,7 @@ class Config:
         return plugin in Selection(overrides)
 
     def trace_key(self) -> tuple[Any, ...]:
-        """Return the traced settings that differ from their defaults: a part of the key of each cached trace."""
+        """Return the settings that differ from their values in `trace_settings`: a part of the key of each trace."""
         value_of = self.__dict__.get  # loading plugins, in any order, does not change the key
         return tuple(sorted([(n, v) for n, d in self.trace_settings.items() if (v := value_of(n, d)) != d]))
 

@@ -246,17 +246,39 @@ step(np.ones(3))
 config.add_setting("acme_level", 1, int, traced=True)  # as a plugin does that is loaded between two calls
 explanation = corejax.explain(step)(np.ones(3))
 print(*(reason for event in explanation.jit if event.kind == "trace" for reason in event.reasons))
+config.update("acme_level", 3)
+explanation = corejax.explain(step)(np.ones(3))
+print(*(reason for event in explanation.jit if event.kind == "trace" for reason in event.reasons))
 """
 
 
-@pytest.mark.parametrize(
-    ("environment", "reason"), [({}, ""), ({"COREJAX_ACME_LEVEL": "2"}, "settings: acme_level=2, was 1")]
-)
-def test_a_setting_that_came_between_two_calls_traces_again_unless_it_has_its_default(
-    environment: dict[str, str], reason: str
-) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LATE_SETTING], env={**os.environ, **environment}, capture_output=True, text=True
-    )
+@pytest.mark.parametrize("initial", [1, 2])
+def test_a_setting_that_came_between_two_calls_traces_again_if_it_changes(initial: int) -> None:
+    environment = {**os.environ, "COREJAX_ACME_LEVEL": str(initial)}
+    done = subprocess.run([sys.executable, "-c", LATE_SETTING], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{reason}\n"
+    assert done.stdout == f"\nsettings: acme_level=3, was {initial}\n"
+
+
+DURING_A_TRACE = """
+import corejax
+from corejax.extend import config
+
+@corejax.jit
+def step(x):
+    if "acme_level" not in config.values():  # as a plugin does that is loaded while a function is traced
+        config.add_setting("acme_level", 1, int, traced=True)
+    return x * config.acme_level
+
+for level in (None, 1, 3, 2, 1):
+    if level is not None:
+        config.update("acme_level", level)
+    print(int(step(10)))
+"""
+
+
+def test_a_setting_that_came_during_a_trace_is_in_the_key_of_the_trace() -> None:
+    environment = {**os.environ, "COREJAX_ACME_LEVEL": "2"}
+    done = subprocess.run([sys.executable, "-c", DURING_A_TRACE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["20", "10", "30", "20", "10"]

@@ -165,7 +165,7 @@ def test_calls_after_the_first_and_transformations(write: Callable[..., ModuleTy
         corejax.clear_caches()
 
 
-def test_what_is_changed_is_traced_anew(write: Callable[..., ModuleType]) -> None:
+def test_what_is_changed_is_traced_anew(write: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_traced(write().step, X)
     assert not is_traced(write().step, X)
     assert is_traced(write(("SCALE = 3.0", "SCALE = 4.0")).step, X), "a constant"
@@ -176,6 +176,10 @@ def test_what_is_changed_is_traced_anew(write: Callable[..., ModuleType]) -> Non
     assert not is_traced(write().step, X, 2, static_argnums=1)
     with corejax.default_matmul_precision("float32"):
         assert is_traced(write().step, X), "a setting"
+    assert not is_traced(write().step, X)
+    with monkeypatch.context() as patched:
+        patched.setenv("COREJAX_ACME_LEVEL", "2")  # of a plugin that may be loaded while the function is traced
+        assert is_traced(write().step, X), "a setting in the environment"
     assert not is_traced(write().step, X)
 
 

@@ -84,6 +84,13 @@ def newton(x: Any) -> Any:
     return lax.while_loop(lambda x: jnp.abs(x * x - 2).max() > 1e-6, lambda x: x / 2 + 1 / x, x)
 
 
+def three_readers(x: Any, operations: int) -> Any:
+    """Return three results of one chain of operations."""
+    for _ in range(operations // 2):
+        x = jnp.sin(x) * 0.9
+    return x + 1, x - 1, x * 3
+
+
 def is_plain(function: Any, *args: Any, donated: bool = False) -> bool:
     closed = corejax.make_jaxpr(function)(*args)
     options = CompileOptions(donated=(donated,) * len(args))
@@ -123,6 +130,10 @@ def is_plain(function: Any, *args: Any, donated: bool = False) -> bool:
         # A quotient that is read twice ends a kernel; what is made of it takes its memory.
         (lambda x: (lambda t: jnp.tanh(t) * t)(x / (1 + x)), (100,), True),
         (lambda x: (lambda t: jnp.tanh(t) * t)(x / (1 + x)), (101,), False),
+        # A value that is stored ends a kernel, and others read it.
+        (lambda x: three_readers(x, 60), (100,), True),
+        (lambda x: three_readers(x, 10), (101,), True),
+        (lambda x: three_readers(x, 60), (101,), False),
         (export.export(corejax.jit(lambda x: x.sum()))(np.ones(3, np.float32)).call, (3,), False),
     ],
 )

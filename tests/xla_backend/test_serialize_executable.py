@@ -46,6 +46,18 @@ def test_in_another_process(tmp_path: Path) -> None:
     assert out.stdout.split() == ["2998.0", "2999.0", "3000.0"]
 
 
+def test_a_program_of_the_cache_on_disk(tmp_path: Path) -> None:
+    """XLA on CPUs writes no machine code of a program that it has read."""
+    settings = {"compilation_cache_dir": str(tmp_path / "programs"), "persistent_cache_min_compile_time_secs": 0.0}
+    x = jnp.arange(6.0).reshape(2, 3)
+    with corejax.config.override(**settings, kept_programs=0):
+        for _ in range(3):
+            compiled = corejax.jit(lambda x: (jnp.sin(x) * 0.4 + x, (x * 0.3).sum(0))).lower(x).compile()
+            loaded = deserialize_and_load(*serialize(compiled))
+            np.testing.assert_array_equal(loaded(x)[1], compiled(x)[1])
+    assert list((tmp_path / "programs").iterdir())
+
+
 def test_donated_arguments() -> None:
     compiled = corejax.jit(lambda x: x + 1, donate_argnums=0).lower(jnp.ones(3)).compile()
     loaded, x = deserialize_and_load(*serialize(compiled)), corejax.device_put(jnp.ones(3))

@@ -51,11 +51,13 @@ class Program:
         loaded: jaxlib's ``LoadedExecutable``.
         out_avals: the aval of each output.
         name: the name of the module.
+        data: the bytes that the program was loaded from, if any. XLA on CPUs cannot serialize such a program.
     """
 
     loaded: Any
     out_avals: tuple[ShapedArray, ...]
     name: str
+    data: bytes | None = None
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimates for one run by name: ``flops``, ``bytes accessed`` and others."""
@@ -81,7 +83,7 @@ class Program:
 
     def serialize(self) -> bytes:
         """Return the compiled program as bytes, for :func:`load` by the same jaxlib on the same kind of device."""
-        return bytes(self.loaded.serialize())
+        return bytes(self.loaded.serialize()) if self.data is None else self.data
 
 
 class Executable(Program):
@@ -260,7 +262,9 @@ def load(
     def make(client: Client, devices: Any, options: Any) -> Any:
         return client.deserialize_executable(data, devices, options)
 
-    return _loaded(make, out_avals, device, name, **options)
+    program = _loaded(make, out_avals, device, name, **options)
+    program.data = data
+    return program
 
 
 def _loaded(

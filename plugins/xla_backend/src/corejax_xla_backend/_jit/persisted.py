@@ -2,11 +2,13 @@
 
 The first process traces the function and exports the program, with its constants as leading arguments. Both processes
 then run the function that is read from the artifact (`call_exported`), so that the compiled program, too, is found in
-the cache on disk. The key of an entry is a digest of all that the trace depends on (`reach`).
+the cache on disk. The key of an entry is a digest of all that the trace depends on (`reach`), including the variables
+of settings in the environment: a plugin that is loaded while the function is traced may read its settings from them.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
 from typing import Any
@@ -77,6 +79,7 @@ class PersistedPrograms:
             types=[(aval.str_short(), aval.weak_type) for aval in signature.avals],
             static=signature.static,
             settings=signature.settings,
+            environment=sorted(each for each in os.environ.items() if each[0].startswith("COREJAX_")),
         )
         name = f"trace_{jitted.name[:60]}-{key}"
         program = _loaded(disk_cache.read_entry(files, name), signature)

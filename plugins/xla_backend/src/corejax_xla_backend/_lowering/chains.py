@@ -3,23 +3,28 @@
 XLA fuses elementwise operations into the loops that read their results. A value that several loops read is computed in
 each of them, with all elementwise operations before it. In the gradient of a residual stream every value is read twice:
 by the gradient of its layer and by the next sum. The loop for layer n then computes the sums of all n layers before it,
-so that XLA compiles and runs n layers in a time proportional to n². Lowering therefore stores such values at the end of
-long chains, and all values at the end of very long ones; `Value.chain` is the length of the chain that ends in a value.
-Scalars are not stored, because functions that combine elements, whose values are scalars, cannot contain calls.
+so that XLA compiles and runs n layers in a time proportional to n². Lowering therefore stores values at the end of long
+chains that several loops compute, and all values at the end of very long ones; `Value.chain` is the length of the chain
+that ends in a value. Scalars are not stored, because functions that combine elements, whose values are scalars, cannot
+contain calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from corejax.extend import Jaxpr, Primitive
+from corejax.extend import ClosedJaxpr, Jaxpr, Primitive
 from corejax_xla_backend._lowering.types import Value
 
-# The most operations that are computed repeatedly. With any limit from 4 to 32, the gradient of a hundred layers
-# compiles seven times as fast as without one; to compute 16 operations takes about as long as to store a value and to
-# read it.
-LONGEST_CHAIN = 16
+# The most operations that are computed repeatedly. The gradient of sixty layers compiles in 0.24 of the time with 16,
+# and in 0.33 with 32. But with 16, programs of 20 to 60 cheap operations (products of quaternions, say) run up to twice
+# as long as without a limit, because to store a value and to read it takes longer than to compute it.
+LONGEST_CHAIN = 32
+# The most loops that compute a value repeatedly. With one, a program of two results, such as a Hessian-vector product
+# of 30 to 60 operations, runs up to 1.5 times as long as without a limit; with three, unrolled steps of an integrator
+# with three results gain nothing, and with two they run in 0.45 of the time.
+LOOPS = 2
 # The most operations in one loop. XLA recurses along them, and takes a time of n² for n operations: 90 s for 10,000.
 # 50,000 end the process; with any limit from 64 to 256, they compile in 8 s.
 LONGEST_LOOP = 256
@@ -28,6 +33,21 @@ _FUSED = frozenset(
     {"broadcast_in_dim", "concatenate", "expand_dims", "pad", "reshape", "rev", "select_n", "slice", "squeeze"}
     | {"transpose"}
 )
+
+
+_NO_LOOPS: frozenset[Any] = frozenset()
+
+
+class Reads(NamedTuple):
+    """What reads the values of a program.
+
+    Attributes:
+        repeated: the arrays that more than `LOOPS` loops compute.
+        arguments: the loops that compute each argument; a result of the program is its index.
+    """
+
+    repeated: frozenset[Any]
+    arguments: list[frozenset[Any]]
 
 
 def links(primitive: Primitive) -> int | None:
@@ -46,31 +66,41 @@ def longest_chain(values: Iterable[Value]) -> int:
     return longest
 
 
-def read_repeatedly(jaxpr: Jaxpr, known: dict[int, frozenset[Any]]) -> frozenset[Any]:
-    """Return the arrays in a program that several loops read; `known` has those of other programs by identity.
+def read_repeatedly(jaxpr: Jaxpr, known: dict[Jaxpr, Reads]) -> Reads:
+    """Return the arrays in a program that several loops compute; `known` has those of other programs.
 
-    Each variable gets the loop that all of its uses are fused into; this is the variable itself if there are several,
-    so that the operations before it have one loop again. Calls are read as if they were inlined, as XLA does.
+    Each variable gets the loops that compute it: those that its uses are fused into. A variable with more than `LOOPS`
+    counts as one loop for the operations before it. Calls are read as if they were inlined, as XLA does.
     """
-    if id(jaxpr) in known:
-        return known[id(jaxpr)]
-    loops: dict[Any, Any] = {v: v for v in jaxpr.outvars}
+    if jaxpr in known:
+        return known[jaxpr]
+    loops: dict[Any, frozenset[Any]] = {}
     repeated: set[Any] = set()
     is_fused: dict[Primitive, bool] = {}
+
+    def read(v: Any, more: frozenset[Any]) -> None:
+        if v not in repeated:
+            loops[v] = loops.get(v, _NO_LOOPS) | more
+            if len(loops[v]) > LOOPS:
+                repeated.add(v)
+
+    def readers(v: Any) -> frozenset[Any]:
+        return frozenset([v]) if v in repeated else loops.get(v, _NO_LOOPS)
+
+    for i, v in enumerate(jaxpr.outvars):
+        read(v, frozenset([i]))
     for eqn in reversed(jaxpr.eqns):
         primitive = eqn.primitive
         if primitive not in is_fused:
             is_fused[primitive] = links(primitive) is not None
-        loop = loops.get(eqn.outvars[0]) if is_fused[primitive] else eqn
-        for v in eqn.invars:
-            if loops.setdefault(v, loop) is not loop:
-                loops[v] = v
-                repeated.add(v)
         called = eqn.params.get("call_jaxpr")
-        if called is not None:
-            inside = read_repeatedly(called.jaxpr, known)
-            again = [v for v, argument in zip(eqn.invars, called.jaxpr.invars, strict=True) if argument in inside]
-            repeated.update(again)
-            loops.update(zip(again, again, strict=True))
-    found = known[id(jaxpr)] = frozenset(v for v in repeated if v.aval.shape)
+        if isinstance(called, ClosedJaxpr) and len(called.jaxpr.invars) == len(eqn.invars):
+            for v, within in zip(eqn.invars, read_repeatedly(called.jaxpr, known).arguments, strict=True):
+                for x in within:
+                    read(v, readers(eqn.outvars[x]) if type(x) is int else frozenset([(eqn, x)]))
+        elif more := readers(eqn.outvars[0]) if is_fused[primitive] else frozenset([eqn]):
+            for v in eqn.invars:  # unless nothing reads the result, so that XLA drops the operation
+                read(v, more)
+    arguments = [loops.get(v, _NO_LOOPS) for v in jaxpr.invars]
+    found = known[jaxpr] = Reads(frozenset(v for v in repeated if v.aval.shape), arguments)
     return found

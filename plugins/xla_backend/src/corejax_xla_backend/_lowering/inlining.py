@@ -141,7 +141,7 @@ class Inlining(Function):
                         chain = x.chain
                 outs[0].chain = chain + more
             if outs and outs[0].chain > LONGEST_CHAIN and module.stores_values:
-                repeated = read_repeatedly(jaxpr, module.repeated) if repeated is None else repeated
+                repeated = read_repeatedly(jaxpr, module.repeated).repeated if repeated is None else repeated
                 all_are_stored = outs[0].chain > LONGEST_LOOP and outs[0].aval.shape
                 if all_are_stored or not repeated.isdisjoint(eqn.outvars):
                     both = zip(eqn.outvars, outs, strict=True)

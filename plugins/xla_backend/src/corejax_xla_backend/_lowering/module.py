@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, ShapedArray
+from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray
 from corejax_xla_backend._callbacks import Failures
+from corejax_xla_backend._lowering.chains import Reads
 from corejax_xla_backend._lowering.locations import Locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
@@ -28,7 +29,7 @@ class ModuleBuilder:
 
     Attributes:
         private: the private functions of programs; see `Inlining`.
-        repeated: the values of programs that several loops read, by the program's identity; see `chains`.
+        repeated: the values of programs that several loops compute; see `chains`.
         callbacks: Python functions that the program calls, by index.
         failures: exceptions of the callbacks of a program over several devices; None on one device, where a callback's
             exception ends the program at once.
@@ -57,7 +58,7 @@ class ModuleBuilder:
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
-        self.repeated: dict[int, frozenset[Any]] = {}
+        self.repeated: dict[Jaxpr, Reads] = {}
         self._identities: dict[ShapedArray, str] = {}
         self._names = {MAIN: 1, SYMBOL: 1}  # reserved: XLA starts at `main`
         self._tokens = itertools.count()

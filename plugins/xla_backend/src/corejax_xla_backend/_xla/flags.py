@@ -93,8 +93,9 @@ _OPERATIONS = re.compile(r'"stablehlo\.(?!constant|broadcast_in_dim)')
 _NAMES = re.compile(r"%\d+\b")
 # Tags of operations that may be inside a kernel.
 _INNER = frozenset({"elementwise", "structural", "collective"})
-# Words for kernels that write to memory that they read, and for operations that expand to several others.
-_IN_PLACE = ("stablehlo.while", "tf.aliasing_output", "jax.buffer_donor", "chlo.")
+# Words for kernels that write to memory that they read, for values that are stored between kernels, and for operations
+# that expand to several others.
+_IN_PLACE = ("stablehlo.while", "tf.aliasing_output", "jax.buffer_donor", 'inlineable = "false"', "chlo.")
 
 
 def is_plain(jaxpr: Jaxpr, text: str) -> bool:
