@@ -33,8 +33,6 @@ _FUSED = frozenset(
     {"broadcast_in_dim", "concatenate", "expand_dims", "pad", "reshape", "rev", "select_n", "slice", "squeeze"}
     | {"transpose"}
 )
-
-
 _NO_LOOPS: frozenset[Any] = frozenset()
 
 
@@ -75,17 +73,16 @@ def read_repeatedly(jaxpr: Jaxpr, known: dict[Jaxpr, Reads]) -> Reads:
     if jaxpr in known:
         return known[jaxpr]
     loops: dict[Any, frozenset[Any]] = {}
-    repeated: set[Any] = set()
+    repeated: dict[Any, frozenset[Any]] = {}
     is_fused: dict[Primitive, bool] = {}
 
     def read(v: Any, more: frozenset[Any]) -> None:
-        if v not in repeated:
-            loops[v] = loops.get(v, _NO_LOOPS) | more
-            if len(loops[v]) > LOOPS:
-                repeated.add(v)
-
-    def readers(v: Any) -> frozenset[Any]:
-        return frozenset([v]) if v in repeated else loops.get(v, _NO_LOOPS)
+        before = loops.setdefault(v, more)
+        if before is more or v in repeated:
+            return
+        loops[v] = before | more
+        if len(loops[v]) > LOOPS:
+            repeated[v], loops[v] = loops[v], frozenset([v])
 
     for i, v in enumerate(jaxpr.outvars):
         read(v, frozenset([i]))
@@ -97,10 +94,11 @@ def read_repeatedly(jaxpr: Jaxpr, known: dict[Jaxpr, Reads]) -> Reads:
         if isinstance(called, ClosedJaxpr) and len(called.jaxpr.invars) == len(eqn.invars):
             for v, within in zip(eqn.invars, read_repeatedly(called.jaxpr, known).arguments, strict=True):
                 for x in within:
-                    read(v, readers(eqn.outvars[x]) if type(x) is int else frozenset([(eqn, x)]))
-        elif more := readers(eqn.outvars[0]) if is_fused[primitive] else frozenset([eqn]):
+                    read(v, loops.get(eqn.outvars[x], _NO_LOOPS) if type(x) is int else frozenset([(eqn, x)]))
+        elif more := loops.get(eqn.outvars[0]) if is_fused[primitive] else frozenset([eqn]):
             for v in eqn.invars:  # unless nothing reads the result, so that XLA drops the operation
-                read(v, more)
-    arguments = [loops.get(v, _NO_LOOPS) for v in jaxpr.invars]
+                if loops.setdefault(v, more) is not more:
+                    read(v, more)
+    arguments = [repeated.get(v) or loops.get(v, _NO_LOOPS) for v in jaxpr.invars]
     found = known[jaxpr] = Reads(frozenset(v for v in repeated if v.aval.shape), arguments)
     return found
