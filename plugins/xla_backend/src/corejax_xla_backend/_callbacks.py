@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from corejax.extend.messages import HostCallbackError
@@ -27,7 +27,7 @@ state = _State()
 _runs: dict[object, int] = {}  # runs of programs with callbacks, in any thread -> the thread that waits for each run
 
 
-def run_calling_back(program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+def run_calling_back(program: Callable[..., R], args: Sequence[Any], kwargs: Mapping[str, Any]) -> R:
     """Return `program(*args, **kwargs)`, and register the run for `effects_barrier`.
 
     The second `finally` removes the run even if an interrupt arrives in the first one.

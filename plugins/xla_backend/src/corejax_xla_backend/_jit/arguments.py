@@ -25,7 +25,7 @@ class NamedArguments(NamedTuple):
     def select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Return the named arguments of a call."""
         positional = [args[i] for i in self.numbers if i < len(args)]
-        return positional + [kwargs[name] for name in self.names if name in kwargs]
+        return positional + [kwargs[name] for name in self.names if name in kwargs] if kwargs else positional
 
     def leaf_flags(self, static_numbers: tuple[int, ...], in_tree: Any) -> tuple[bool, ...]:
         """Return whether each leaf of the traced `(args, kwargs)` belongs to a named argument; () if none is named."""

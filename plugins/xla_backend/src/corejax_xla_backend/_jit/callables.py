@@ -167,6 +167,6 @@ def _arrays(donated: list[Any]) -> list[Array]:
     arrays: list[Array] = []
     for x in donated:
         items = x.values() if type(x) is dict else x if type(x) in (list, tuple) else (x,)
-        one_level = set(map(type, items)) <= {Array}
+        one_level = not items or set(map(type, items)) <= {Array}
         arrays += items if one_level else [leaf for leaf in tree.tree_leaves(x) if type(leaf) is Array]
     return arrays

@@ -51,9 +51,9 @@ class CallingBack:
 
     def call_fast(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, or `ASK_AGAIN` if the dispatcher does not know the signature."""
-        failed = {failures: failures.count for failures in list(self._failures)}
+        failed = {failures: failures.count for failures in list(self._failures)} if self._failures else {}
         try:
-            result = run_calling_back(self.dispatch, *args, **kwargs)
+            result = run_calling_back(self.dispatch, args, kwargs)
         except (RuntimeError, ValueError) as error:
             failure = original_failure(error)
             if failure is error:

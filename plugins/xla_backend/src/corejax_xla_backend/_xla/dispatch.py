@@ -19,7 +19,7 @@ import numpy as np
 
 from corejax.extend import Array, as_array, config, dtypes, get_aval, host_value, tree
 from corejax.extend.devices import RepeatableCall, checks_values
-from corejax.extend.messages import api_boundary, observe
+from corejax.extend.messages import frames_left_out, observe
 from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer, Packed
 from corejax_xla_backend import _jaxlib
@@ -307,13 +307,15 @@ def _awaited(result: Any) -> Any:
 
 def _to_awaited_array(_: None, children: Any) -> Array:
     """Return the array of a result after waiting for it."""
-    (held,) = children
-    _jaxlib.block_until_ready((_plain_buffer(held),))
+    try:
+        _jaxlib.block_until_ready((_plain_buffer(children[0]),))
+    except frames_left_out():  # does the same as `api_boundary` without a further call
+        raise
     return _to_array(None, children)
 
 
 for each in _registries:
-    each.register_node(_Awaited, lambda x: ((x._buf,), None), api_boundary(_to_awaited_array))
+    each.register_node(_Awaited, lambda x: ((x._buf,), None), _to_awaited_array)
 
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:

@@ -116,7 +116,7 @@ class XlaExecutable(NamedTuple):
         _jaxlib.block_until_ready(buffers)
         failed = 0 if self.failures is None else self.failures.count
         try:
-            outs: list[Any] = run_calling_back(self.executable.run_and_wait, *buffers)
+            outs: list[Any] = run_calling_back(self.executable.run_and_wait, buffers, {})
         except Exception as error:
             failure = host_callback.original_failure(error)
             if failure is error:
