@@ -133,6 +133,19 @@ jax.jit(f)(1.0)"""
     assert result.stdout == "f\n<module>\n", result.stderr
 
 
+def test_operands_and_results_of_equations_are_lists() -> None:
+    code = """import jax, jax.extend
+jaxpr = jax.make_jaxpr(lambda x: jax.jit(lambda x: x * x + 1)(x))(1.0).jaxpr
+call, = jaxpr.eqns
+assert call.outvars == jaxpr.outvars and [*jaxpr.constvars] + call.invars == jaxpr.invars
+product = call.params["jaxpr"].eqns[0]
+assert product.replace(invars=product.invars[:1] + [product.invars[1]]).primitive is product.primitive
+call = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(jaxpr, []))
+print(*map(float, jax.core.eval_jaxpr(jaxpr, [], 3.0) + jax.jit(call)(3.0)))"""
+    result = run("-m", "corejax_as_jax", "-c", code)
+    assert result.stdout == "10.0 10.0\n", result.stderr
+
+
 def test_reduce_axes_of_gradients_is_empty() -> None:
     code = """import jax
 print(jax.grad(lambda x: x * x, reduce_axes=())(3.0), jax.value_and_grad(lambda x: x * x, 0, reduce_axes=())(3.0)[1])
