@@ -25,7 +25,8 @@ from tools.test_libraries import DISTRIBUTIONS, ROOT, write
 
 SUITES = ROOT / "tests" / "as_jax" / "suites.toml"
 OUTCOME = re.compile(r"^(\S+::.+?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
-OPTIONS = ["-v", "--tb=short", "--color=no", "-W", "ignore", "-p", "no:cacheprovider", "-o", "addopts="]
+# Not `-v`, which the flags of absl, in distrax, take for their own and want a number after.
+OPTIONS = ["--verbose", "--tb=short", "--color=no", "-W", "ignore", "-p", "no:cacheprovider", "-o", "addopts="]
 GOAL = 0.993
 
 

@@ -80,6 +80,27 @@ def test_programs_run_in_the_background_unless_the_environment_says_otherwise() 
     assert without.returncode == 0, without.stderr
 
 
+def test_a_callback_that_raises_is_named_by_the_programs_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("JAX_")]:
+        monkeypatch.delenv(name)  # settings that corejax lacks load all plugins, which declares their frames
+    (tmp_path / "program.py").write_text("""import jax
+from jax.experimental import io_callback
+def fail(x): raise ValueError("in the callback")
+def call(how): jax.block_until_ready(jax.jit(how)(1.0))
+for how in (
+    lambda x: jax.pure_callback(fail, jax.typeof(x), x),
+    lambda x: io_callback(fail, jax.typeof(x), x),
+):
+    try: call(how)
+    except jax.errors.JaxRuntimeError as error: print(error, *error.__notes__)
+""")
+    result = run("-m", "corejax_as_jax", str(tmp_path / "program.py"))
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2, result.stderr
+    for number, line in enumerate(lines, 6):
+        assert "in the callback" in line and f"program.py:{number}:" in line and "callbacks.py" not in line
+
+
 def test_settings_without_effect_are_accepted_and_have_jaxs_defaults() -> None:
     code = """import jax, json
 from corejax_as_jax.settings import WITHOUT_EFFECT
@@ -110,6 +131,19 @@ def f(x):
 jax.jit(f)(1.0)"""
     result = run("-m", "corejax_as_jax", "-c", code)
     assert result.stdout == "f\n<module>\n", result.stderr
+
+
+def test_operands_and_results_of_equations_are_lists() -> None:
+    code = """import jax, jax.extend
+jaxpr = jax.make_jaxpr(lambda x: jax.jit(lambda x: x * x + 1)(x))(1.0).jaxpr
+call, = jaxpr.eqns
+assert call.outvars == jaxpr.outvars and [*jaxpr.constvars] + call.invars == jaxpr.invars
+product = call.params["jaxpr"].eqns[0]
+assert product.replace(invars=product.invars[:1] + [product.invars[1]]).primitive is product.primitive
+call = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(jaxpr, []))
+print(*map(float, jax.core.eval_jaxpr(jaxpr, [], 3.0) + jax.jit(call)(3.0)))"""
+    result = run("-m", "corejax_as_jax", "-c", code)
+    assert result.stdout == "10.0 10.0\n", result.stderr
 
 
 def test_reduce_axes_of_gradients_is_empty() -> None:

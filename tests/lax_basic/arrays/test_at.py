@@ -265,6 +265,13 @@ def test_python_numbers_under_strict_promotion() -> None:
             assert found.dtype == x.dtype
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_python_numbers_take_the_dtype_of_the_array(dtype: str) -> None:
+    for value in (True, 7, 2.5):
+        assert_same(as_array(np.ones(2, dtype)).at[0].set(value), np.array([value, 1], dtype))
+        assert_same(as_array(np.ones(2, dtype)).at[0].add(value), np.array([value + 1, 1], dtype))
+
+
 @pytest.mark.parametrize("name", ["set", "add", "subtract", "multiply", "divide", "power", "min", "max"])
 def test_writes_to_an_axis_of_size_0_are_dropped_as_in_jax(name: str) -> None:
     jax = pytest.importorskip("jax")

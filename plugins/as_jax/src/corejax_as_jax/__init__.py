@@ -40,8 +40,10 @@ def install() -> None:
     from corejax_as_jax.refusals import check_process
 
     check_process(sys.modules.get("jax"))
+    from corejax.extend.messages import register_internal
     from corejax_as_jax.finder import JaxFinder
 
+    register_internal(os.path.dirname(__file__))
     _read_environment()
     _fill_slots()
     sys.meta_path.insert(0, JaxFinder())

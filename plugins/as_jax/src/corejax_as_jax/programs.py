@@ -1,4 +1,4 @@
-"""`jax.make_jaxpr`: programs whose equations have a `source_info` with JAX's attributes."""
+"""`jax.make_jaxpr`: programs whose equations have JAX's attributes."""
 
 from __future__ import annotations
 
@@ -54,9 +54,13 @@ def make_jaxpr(fun: Callable[..., Any], *options: Any, **more: Any) -> Callable[
 
 
 def describe(jaxpr: Jaxpr) -> None:
-    """Give the equations of a program, and of the programs inside it, a `source_info` with JAX's attributes."""
+    """Give the equations of a program, and of the programs inside it, JAX's attributes.
+
+    Their `source_info` gets attributes, and their operands and results become lists.
+    """
     for eqn in jaxpr.eqns:
         if type(eqn.source_info) is not SourceInfo:
             eqn.source_info = SourceInfo(eqn.source_info or (None, 0))
+        eqn.invars, eqn.outvars = list(eqn.invars), list(eqn.outvars)  # type: ignore[assignment]  # lists in JAX
     for inner in subjaxprs(jaxpr):
         describe(inner)

@@ -220,7 +220,8 @@ def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
     dtype = x.aval.dtype
     if type(operand) is int and dtypes.is_integer(dtype):
         return make_scalar(operand, dtype), dtype
-    if getattr(operand, "dtype", None) == dtype:
+    given = getattr(operand, "dtype", None)
+    if given is not None and given == dtype:  # None equals float64, for NumPy
         return operand, dtype
     if type(operand) is not bool:  # a Python bool has no dtype of its own that could disagree
         check_dtype_promotion(name, (x, operand))
