@@ -97,7 +97,7 @@ def test_cond_with_a_constant_of_the_seeds():
     assert len(closed.consts) == 1
     cond = closed.eqns[-1]
     arg2, (const,) = closed.jaxpr.invars[1:], closed.jaxpr.constvars
-    assert cond.invars[1:] == [const, *arg2, *arg2]  # the index, the constant, both functions' operands
+    assert cond.invars[1:] == (const, *arg2, *arg2)  # the index, the constant, both functions' operands
     assert cond.params["linear"] == (False,) * 5
     assert "in (b,) }" in str(cond.params["branches"][1])
     assert func8(5.0, (np.zeros(1, F), 2.0)).tolist() == [0.0]
