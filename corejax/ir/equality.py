@@ -71,7 +71,7 @@ class _Comparison:
                 or not _pair(x.outvars, y.outvars, to_b)
             ):
                 return False
-        return _same_atoms(a.outvars, b.outvars, to_b)
+        return len(set(to_b.values())) == len(to_b) and _same_atoms(a.outvars, b.outvars, to_b)
 
     def _same_params(self, xs: Mapping[str, object], ys: Mapping[str, object]) -> bool:
         return xs.keys() == ys.keys() and all(map(self._same_value, xs.values(), map(ys.__getitem__, xs)))
