@@ -117,7 +117,7 @@ def _fits(hint: Any) -> Callable[[Any], bool]:
     if origin is list:
         return lambda v: isinstance(v, list) and all(map(inner[0], v))
     if origin is tuple:
-        return lambda v: isinstance(v, list) and len(v) == len(inner) and all(f(x) for f, x in zip(inner, v))  # noqa: B905
+        return lambda v: type(v) is list and len(v) == len(inner) and all(f(x) for f, x in zip(inner, v, strict=True))
     if origin is Mapping:
         return lambda v: isinstance(v, dict) and all(map(inner[0], v)) and all(map(inner[1], v.values()))
     if origin is not None:

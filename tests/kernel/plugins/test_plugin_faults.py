@@ -434,7 +434,7 @@ def test_an_interrupt_in_the_making_of_a_class_is_an_interrupt(site: Site) -> No
 
 
 def test_a_missing_setting_names_the_plugin_that_failed(site: Site):
-    """Another plugin may read a setting of a plugin that failed: only the fault explains why there is none."""
+    """Another plugin may read a setting of a plugin that failed: only the fault explains why it is missing."""
     site.add("acme", "@hookimpl\ndef corejax_declare_settings(): return {'acme_level': (3, int)}")
     done = site.run(
         "import corejax\ntry: corejax.config.acme_level\nexcept AttributeError as error: print(error)",

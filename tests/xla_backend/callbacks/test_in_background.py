@@ -15,8 +15,6 @@ from corejax import debug, io_callback, jit, lax, pure_callback
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend._xla.executable import XlaExecutable
-
 pytestmark = pytest.mark.own_process  # the setting applies to the client, which a process creates once
 
 SIZE = 512  # a power of 2: products are exact
@@ -27,15 +25,6 @@ LONG = 60.0
 def background() -> Iterator[None]:
     with cj.config.override(cpu_enable_async_dispatch=True):
         yield
-
-
-@pytest.fixture
-def slow_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of programs that are run from Python, one for each run."""
-    runs: list[str] = []
-    run = XlaExecutable.run
-    monkeypatch.setattr(XlaExecutable, "run", lambda self, buffers: (runs.append(self.name), run(self, buffers))[1])
-    return runs
 
 
 def called(fun: Callable[..., Any], x: Any) -> Any:

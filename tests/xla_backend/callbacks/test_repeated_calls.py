@@ -20,20 +20,9 @@ from corejax import debug, io_callback, jit, lax, pure_callback, random
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend._xla.executable import XlaExecutable
-
 X = jnp.array([3.0, 1.0, 2.0])
 LIKE_X = cj.ShapeDtypeStruct((3,), np.float32)
 LONG = 60.0
-
-
-@pytest.fixture
-def slow_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of programs that are run from Python, one for each run."""
-    runs: list[str] = []
-    run = XlaExecutable.run
-    monkeypatch.setattr(XlaExecutable, "run", lambda self, buffers: (runs.append(self.name), run(self, buffers))[1])
-    return runs
 
 
 def called(fun: Callable[..., Any], x: Any) -> Any:

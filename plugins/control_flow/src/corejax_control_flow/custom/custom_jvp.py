@@ -173,9 +173,11 @@ class custom_jvp(CustomRuleFunction[P, R]):
         self.defjvp(jvp, symbolic_zeros=True)
 
     def _leaves(self, tangent: Any, out: Any) -> list[Any]:
+        def what() -> str:
+            return f"defjvps of {fun_name(self.fun)}: the tangent of a rule"
+
         leaves, treedef = tree.tree_flatten(out)
         avals = [get_aval(x) for x in leaves]
-        what = lambda: f"defjvps of {fun_name(self.fun)}: the tangent of a rule"  # noqa: E731
         tangents = unflattened_like(what, treedef, tangent, avals)
         return checked_linear(what, avals, tangents, lambda: leaf_names(treedef, "result"))
 
