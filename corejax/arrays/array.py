@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 import numpy as np
 
 from corejax import dtypes, observe, tree
-from corejax.arrays.array_text import NumbersAndText
 from corejax.arrays.backend_calls import fetched_by, place_of, put_by
 from corejax.arrays.backends import Backend, backends
+from corejax.arrays.conversions import HostConversions
 from corejax.core.array_methods import ArrayMethods, missing
 from corejax.core.avals import (
     ShapedArray,
@@ -88,7 +88,7 @@ class _ArrayType(type):
         return isinstance(instance, Tracer) or super().__instancecheck__(instance)
 
 
-class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
+class Array(HostConversions, ArrayMethods, metaclass=_ArrayType):
     """An immutable n-dimensional array; tracers are instances as well (`type(x) is Array` is true only for values).
 
     An array holds a NumPy array, or a device buffer and, once it has been read, its host view. Operators and most
@@ -216,7 +216,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
 
     def on_device_size_in_bytes(self) -> int:
         """Return the number of bytes of all elements."""
-        return self.aval.size * self.aval.dtype.itemsize
+        return self.nbytes
 
     def is_deleted(self) -> bool:
         """Whether `delete` was called, or the array was donated to a compiled program."""
@@ -251,66 +251,6 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         if backend is not None:
             backend.block_until_ready([buffer])
         return self
-
-    # -- conversion --------------------------------------------------------------------------------------------
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        host = self._fetch()
-        self._require_numbers("numpy.asarray")
-        if dtype is not None and np.dtype(dtype) != host.dtype:
-            if copy is False:
-                raise ValueError(f"cannot convert {self.aval.str_short()} to {np.dtype(dtype)} without a copy")
-            return host.astype(dtype)
-        if copy:
-            return host.copy()
-        return _sealed(host)
-
-    def __buffer__(self, flags: int) -> memoryview:
-        """Return a read-only view of the value; Python 3.12 and later call it for `memoryview(x)`.
-
-        Raises:
-            BufferError: the buffer protocol does not support the dtype, such as bfloat16.
-        """
-        try:
-            host: Any = self._fetch()
-            return memoryview(host).toreadonly()
-        except ValueError:
-            raise BufferError(
-                f"Python's buffers do not support {self.aval.dtype.name}; use x.view('uint16') for its bits"
-            ) from None
-
-    def __dlpack__(
-        self,
-        *,
-        stream: None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        """Export the value to another library: a read-only view if it supports those (DLPack 1.0), else a copy.
-
-        Raises:
-            BufferError: `copy=False` but a copy is needed, `dl_device` is not the host, or DLPack lacks the dtype.
-        """
-        if dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError(
-                f"__dlpack__: arrays are exported from the host; dl_device has to be (1, 0), got {dl_device}"
-            )
-        knows_read_only = max_version is not None and max_version[0] >= 1
-        if copy is False and not knows_read_only:
-            raise BufferError(
-                "__dlpack__: arrays are immutable, and a consumer of DLPack before 1.0 (max_version=None) could write "
-                "to the memory; copy=False needs max_version=(1, 0)"
-            )
-        if self.aval.dtype.kind == "V":
-            raise BufferError(
-                f"__dlpack__: NumPy does not export {self.aval.dtype.name}; export its bits, x.view('uint16')"
-            )
-        host = np.array(self._fetch()) if copy or not knows_read_only else _sealed(self._fetch())
-        return host.__dlpack__(stream=stream, max_version=max_version)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU: the host view is exported
 
     def __iter__(self) -> Iterator[Any]:
         if (
@@ -425,15 +365,6 @@ def held_buffers(arrays: list[Array]) -> list[Any]:
         return [_held(x) for x in arrays]
     on_host = any(issubclass(kind, (np.generic, np.ndarray)) for kind in set(map(type, held)))
     return [_held(x) for x in arrays] if on_host else held
-
-
-def _sealed(host: Any) -> np.ndarray:
-    """Return a view that cannot be made writable again, because its base is a read-only buffer."""
-    try:
-        return np.asarray(memoryview(host).toreadonly())
-    except ValueError:  # the buffer protocol does not support the dtype, such as bfloat16
-        bits = host.view(f"u{host.itemsize}")
-        return np.asarray(memoryview(bits).toreadonly()).view(host.dtype)
 
 
 def _rebuild(value: np.ndarray, aval: ShapedArray) -> Array:

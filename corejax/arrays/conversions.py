@@ -1,4 +1,4 @@
-"""Conversion of an array's value to Python numbers, lists, bytes and text."""
+"""Conversion of an array's value to Python numbers, lists, bytes and text, and to other libraries' arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corejax.core.avals import ShapedArray, numbers_of
 T = TypeVar("T")
 
 
-class NumbersAndText:
+class HostConversions:
     """The methods of `Array` that use only its value on the host."""
 
     __slots__ = ()
@@ -91,6 +91,64 @@ class NumbersAndText:
         plain = self.aval.dtype.names is None and self._is_here()
         return str(self._fetch()) if plain else repr(self)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        host = self._fetch()
+        self._require_numbers("numpy.asarray")
+        if dtype is not None and np.dtype(dtype) != host.dtype:
+            if copy is False:
+                raise ValueError(f"cannot convert {self.aval.str_short()} to {np.dtype(dtype)} without a copy")
+            return host.astype(dtype)
+        if copy:
+            return host.copy()
+        return _sealed(host)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """Return a read-only view of the value; Python 3.12 and later call it for `memoryview(x)`.
+
+        Raises:
+            BufferError: the buffer protocol does not support the dtype, such as bfloat16.
+        """
+        try:
+            host: Any = self._fetch()
+            return memoryview(host).toreadonly()
+        except ValueError:
+            raise BufferError(
+                f"Python's buffers do not support {self.aval.dtype.name}; use x.view('uint16') for its bits"
+            ) from None
+
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Export the value to another library: a read-only view if it supports those (DLPack 1.0), else a copy.
+
+        Raises:
+            BufferError: `copy=False` but a copy is needed, `dl_device` is not the host, or DLPack lacks the dtype.
+        """
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(
+                f"__dlpack__: arrays are exported from the host; dl_device has to be (1, 0), got {dl_device}"
+            )
+        knows_read_only = max_version is not None and max_version[0] >= 1
+        if copy is False and not knows_read_only:
+            raise BufferError(
+                "__dlpack__: arrays are immutable, and a consumer of DLPack before 1.0 (max_version=None) could write "
+                "to the memory; copy=False needs max_version=(1, 0)"
+            )
+        if self.aval.dtype.kind == "V":
+            raise BufferError(
+                f"__dlpack__: NumPy does not export {self.aval.dtype.name}; export its bits, x.view('uint16')"
+            )
+        host = np.array(self._fetch()) if copy or not knows_read_only else _sealed(self._fetch())
+        return host.__dlpack__(stream=stream, max_version=max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU: the host view is exported
+
 
 def _html_rows(matrix: np.ndarray) -> str:
     """Return the rows of an HTML table; of more than eleven rows or columns, show the first and last five and dots."""
@@ -104,3 +162,12 @@ def _html_rows(matrix: np.ndarray) -> str:
         return f"<tr>{shortened(lambda x: f'<td>{np.array2string(np.asarray(x))}</td>', row, '<td>…</td>')}</tr>"
 
     return shortened(line, matrix, "<tr><td>⋮</td></tr>")
+
+
+def _sealed(host: Any) -> np.ndarray:
+    """Return a view that cannot be made writable again, because its base is a read-only buffer."""
+    try:
+        return np.asarray(memoryview(host).toreadonly())
+    except ValueError:  # the buffer protocol does not support the dtype, such as bfloat16
+        bits = host.view(f"u{host.itemsize}")
+        return np.asarray(memoryview(bits).toreadonly()).view(host.dtype)
