@@ -60,9 +60,14 @@ class CellArguments(NamedTuple):
 cell_arguments: Slot[CellArguments] = Slot("the cells in arguments")
 
 
+def cells_among(arguments: object, axes: object = None) -> list[tuple[Cell, int | None]]:
+    """Return the cells in a pytree, each with its entry of the prefix `axes`; none if no plugin provides cells."""
+    return [] if cell_arguments.value is None else cell_arguments.value.mapped(arguments, axes)
+
+
 def refuse_cells(transform: str, arguments: object) -> None:
     """Raise TypeError if an argument to be differentiated is a cell."""
-    if cell_arguments.value is not None and (cells := cell_arguments.value.mapped(arguments, None)):
+    if cells := cells_among(arguments):
         raise TypeError(
             f"{transform}: the argument {cells[0][0]!r} is a reference, which has no derivative: pass its value, "
             "ref[...], or close over it"

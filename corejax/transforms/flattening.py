@@ -15,7 +15,7 @@ import numpy as np
 
 from corejax import dtypes, tree
 from corejax.arrays.array import Array, as_array
-from corejax.arrays.cells import cell_arguments
+from corejax.arrays.cells import cells_among
 from corejax.core.avals import Operands, ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.core.trace import Tracer, escaped
 from corejax.core.value_types import Packed, ValueType
@@ -60,7 +60,7 @@ class FlatFunction:
         outs, self.out_tree = tree.tree_flatten(out)
         check_outputs(self.fun, outs, self.out_tree)
         has_registered = not self.out_tree._is_interned  # a cell in a pytree is a registered node
-        if has_registered and cell_arguments.value is not None and (cells := cell_arguments.value.mapped(out, None)):
+        if has_registered and (cells := cells_among(out)):
             raise ValueError(
                 f"function {fun_name(self.fun)} returned {cells[0][0]!r}: a transformed function returns arrays, the "
                 "value of a reference (ref[...]) say, and not references"

@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax import tree
 from corejax.arrays.array import Array, as_array
-from corejax.arrays.cells import Cell, cell_arguments, with_cells
+from corejax.arrays.cells import Cell, cells_among, with_cells
 from corejax.core.avals import Dims, Operands, get_aval
 from corejax.core.named_axes import MappedAxis
 from corejax.core.trace import Tracer, in_scope
@@ -43,6 +43,18 @@ def _check_axes(name: str, axes: object) -> None:
     for leaf in tree.tree_leaves(axes, is_leaf=lambda x: x is None):
         if not _is_axis(leaf):
             raise TypeError(f"vmap {name} must be an int, None, or a pytree of these, got {leaf!r} in {axes!r}")
+
+
+def _leaf_axes(fun: object, in_axes: Any, args: Operands, kwargs: object, in_tree: Any) -> list[int | None]:
+    """Return the axis of each leaf of `(args, kwargs)`; keyword arguments are mapped over axis 0."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ValueError(
+            f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "
+            "positional arguments" + (" (keyword arguments are mapped over axis 0)" if kwargs else "")
+        )
+    if _is_axis(in_axes) and not kwargs:
+        return [in_axes] * in_tree.num_leaves
+    return tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
 
 
 def _mapped_axes(
@@ -170,24 +182,15 @@ def vmap(
     @api_boundary
     @named_as(fun)
     def batched(*args: object, **kwargs: object) -> Any:
-        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "
-                "positional arguments" + (" (keyword arguments are mapped over axis 0)" if kwargs else "")
-            )
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         debug = DebugInfo(fun, "vmap", in_tree)
-        if _is_axis(in_axes) and not kwargs:
-            leaf_axes: list[int | None] = [in_axes] * len(leaves)
-        else:
-            leaf_axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
+        leaf_axes = _leaf_axes(fun, in_axes, args, kwargs, in_tree)
         cells: list[Cell] = []
-        if cell_arguments.value is not None:
-            for cell, cell_axis in cell_arguments.value.mapped((args, kwargs), (in_axes, 0)):
-                if cell_axis is not None:
-                    cells.append(cell)
-                    leaves.append(cell.get())
-                    leaf_axes.append(cell_axis)
+        for cell, cell_axis in cells_among((args, kwargs), (in_axes, 0)):
+            if cell_axis is not None:
+                cells.append(cell)
+                leaves.append(cell.get())
+                leaf_axes.append(cell_axis)
         axes, size = _mapped_axes(fun, leaves, leaf_axes, axis_size, lambda: [*debug.arg_names(), *map(repr, cells)])
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         axis = axis_of_operands(axis_names, leaves, axes)
