@@ -17,6 +17,7 @@ import numpy as np
 
 from corejax import tree
 from corejax.arrays.array import Array, Value, as_array
+from corejax.base.lists import select_list
 from corejax.core.avals import FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
@@ -186,8 +187,8 @@ def partial_eval_flat(
     args = [x if aval is None else trace.new_arg(aval) for x, aval in zip(known, avals, strict=True)]
     outs = run_with_trace(trace, fun, args)
     unknowns_out = [trace.is_unknown(x) for x in outs]
-    unknown_outs = [x for x, u in zip(outs, unknowns_out, strict=True) if u]
-    jaxpr, residuals = trace.to_jaxpr([x for x in args if trace.is_unknown(x)], unknown_outs)
+    unknown_args = [x for x in args if trace.is_unknown(x)]
+    jaxpr, residuals = trace.to_jaxpr(unknown_args, select_list(unknowns_out, outs))
     return jaxpr, residuals, [None if u else x for x, u in zip(outs, unknowns_out, strict=True)], unknowns_out
 
 

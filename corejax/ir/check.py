@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from corejax.base.lists import partition_list
 from corejax.base.texts import error_text, message_of
 from corejax.core.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError, JaxprTypeError
@@ -112,10 +113,8 @@ def check_partial_eval(
         JaxprTypeError: the halves do not compose to the whole.
     """
     (ins, outs), (ins1, outs1), (ins2, outs2) = check_jaxpr(whole), check_jaxpr(known), check_jaxpr(unknown)
-    a1 = [a for a, u in zip(ins, unknowns_in, strict=True) if not u]
-    a2 = [a for a, u in zip(ins, unknowns_in, strict=True) if u]
-    b1 = [a for a, u in zip(outs, unknowns_out, strict=True) if not u]
-    b2 = [a for a, u in zip(outs, unknowns_out, strict=True) if u]
+    a1, a2 = partition_list(unknowns_in, ins)
+    b1, b2 = partition_list(unknowns_out, outs)
     residuals = outs1[len(b1) :]
     for what, expected, got in (
         ("arguments of the known half", a1, ins1),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from corejax.base.lists import select_list
 from corejax.base.provenance import Provenance
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.messages.marks import mark
@@ -37,7 +38,7 @@ def dce_jaxpr(
     if len(used_outputs) != len(jaxpr.outvars):
         raise ValueError(f"{len(used_outputs)} flags were given for {len(jaxpr.outvars)} outputs")
     keep = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
-    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
+    outvars = select_list(used_outputs, jaxpr.outvars)
     live: set[Any] = {v for v in outvars if type(v) is Var}
     eqns: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
@@ -52,7 +53,7 @@ def dce_jaxpr(
             eqns.append(kept)
             live.update(v for v in kept.invars if type(v) is Var)
     used_inputs = [v in live or k for v, k in zip(jaxpr.invars, keep, strict=True)]
-    invars = [v for v, used in zip(jaxpr.invars, used_inputs, strict=True) if used]
+    invars = select_list(used_inputs, jaxpr.invars)
     return Jaxpr(jaxpr.constvars, invars, eqns[::-1], outvars, jaxpr.debug_info), used_inputs
 
 
@@ -67,7 +68,7 @@ def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: object)
     used_inputs, kept = result
     if not isinstance(used_inputs, list | tuple) or len(used_inputs) != len(eqn.invars):
         raise bad_equations("dce", eqn, rule, f"{used_inputs!r} as used_inputs, for {len(eqn.invars)} operands")
-    wanted = {v for v, flag in zip(eqn.outvars, used, strict=True) if flag}
+    wanted = select_list(used, eqn.outvars)
     problem = equations_mismatch([] if kept is None else [kept], eqn.invars, wanted)
     if problem is None and kept is None and eqn.effects:
         problem = "no equation, but the equation has effects"
