@@ -66,6 +66,16 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*[list(islice(rest, length)) for length in lengths], list(rest)]
 
 
+def unzip_map(fun: Callable[[Any], tuple[T, R]], items: Iterable[object]) -> tuple[list[T], list[R]]:
+    """Return the first and the second items of the pairs that a function returns for each of some items."""
+    firsts, seconds = [], []
+    for item in items:
+        first, second = fun(item)
+        firsts.append(first)
+        seconds.append(second)
+    return firsts, seconds
+
+
 def fixpoint(
     step: Callable[[list[T]], tuple[Sequence[T], R]],
     items: Iterable[T],

@@ -73,6 +73,7 @@ class ShapedArray:
         refinement: a plugin's extension of the type, or None. See `Refinement`.
         size: number of elements.
         nbytes: number of bytes of an array of the type; 0 if a size is not known.
+        has_tangents: whether values have tangents: floating-point and complex numbers do.
 
     JAX's argument `sharding` is accepted and ignored: shardings are refinements here.
 
@@ -81,7 +82,7 @@ class ShapedArray:
         OverflowError: the number of bytes exceeds 64-bit integers.
     """
 
-    __slots__ = ("dtype", "nbytes", "ndim", "refinement", "shape", "size", "weak_type")
+    __slots__ = ("dtype", "has_tangents", "nbytes", "ndim", "refinement", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -90,6 +91,7 @@ class ShapedArray:
     ndim: int
     nbytes: int
     size: int
+    has_tangents: bool
 
     def __new__(cls, shape: Shape, dtype: object, weak_type: bool = False, *, sharding: object = None) -> ShapedArray:
         """Return the interned instance for the given fields."""
@@ -115,7 +117,7 @@ class ShapedArray:
 
     def to_tangent_aval(self) -> ShapedArray:
         """Return the type of tangents: strongly typed, of dtype float0 for integers and booleans; JAX's name for it."""
-        return self.update(dtype=self.dtype if dtypes.is_inexact(self.dtype) else dtypes.float0, weak_type=False)
+        return self.update(dtype=self.dtype if self.has_tangents else dtypes.float0, weak_type=False)
 
     at_least_vspace = to_tangent_aval  # an older name of JAX
 
@@ -233,6 +235,7 @@ def _intern(cls: type[ShapedArray], shape: Shape, dtype: Any, weak_type: bool, *
             )
         fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "refinement": refinement}
         fields |= {"ndim": len(shape), "size": size, "nbytes": nbytes}
+        fields["has_tangents"] = dtypes.KINDS.get(dtype) in ("f", "c")
         for name, value in fields.items():
             object.__setattr__(new, name, value)
         aval = interned.setdefault(key, new)  # atomic, so that two threads get the same object

@@ -83,7 +83,7 @@ class Primitive:
     decomposition: Callable[..., Any] | None
     provenance: Provenance
     doc: str
-    _memo: dict[Any, tuple[ShapedArray, ...]]
+    _memo: dict[Any, tuple[ShapedArray, ...]]  # types of results; `rules.abstract_eval` fills it
 
     # JAX's primitives have these flags. Here calls and maps are ordinary primitives, so the flags are always False.
     call_primitive = map_primitive = False

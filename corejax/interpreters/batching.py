@@ -18,17 +18,18 @@ from typing import Any
 from corejax import tree
 from corejax.arrays.array import as_array
 from corejax.arrays.structural import structural
+from corejax.base.lists import unzip_map
 from corejax.base.restoring import Changed, run_within
 from corejax.core.avals import Dims, FlatFun, Operands, Params, ShapedArray, avals_of, get_aval
 from corejax.core.named_axes import MappedAxis, named_axes
-from corejax.core.primitive import Primitive, flat_decomposition
+from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.errors import MissingRuleError
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.engine import engine
 from corejax.ir.debug_info import Debug
 from corejax.ir.jaxpr import used_axes
-from corejax.rules import Derivation, RuleFn, collective_rules, vmap_rules
+from corejax.rules import RuleFn, collective_rules, vmap_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.settings.caches import clears_cache
@@ -127,9 +128,7 @@ class BatchTrace(Trace):
         else:
             run = (vmap_rules, primitive, self._rule(primitive, params), self.parent, operands, params, True)
             out, dim = run_within((Changed(state, "rule_axis", self.axis),), run_rule, *run)
-        types = None if params else primitive._memo.get(avals)
-        if types is None:
-            types = promised(primitive, avals, params)
+        types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             return [self._boxed(primitive, out, dim, None if types is None else types[0])]
         return [self._boxed(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
@@ -235,13 +234,9 @@ def batch_flat(
     else:
         axes = ((axis.name, axis_size),) if axis is not None and axis.name is not None else ()
         outs = run_within((named_axes(axes), Changed(state, "rule_axis", None)), run_with_trace, trace, fun, boxed)
-    unboxed, dims_out = [], []
-    for x in outs:
-        val, dim = trace.unbox(x)
-        unboxed.append(val)
-        dims_out.append(dim)
+    vals_out, dims_out = unzip_map(trace.unbox, outs)
     refuse_leaks(trace)
-    return unboxed, dims_out
+    return vals_out, dims_out
 
 
 # -- helpers for rules -------------------------------------------------------------------------------------------
@@ -305,19 +300,13 @@ def move_batch_axis(axis_size: int, source: int | None, destination: int, x: obj
     return x if source == destination else structural.move_axis(x, source, destination)
 
 
-def _vmap_from_decomposition(primitive: Primitive) -> RuleFn | None:
-    body = flat_decomposition(primitive)
-    if body is None:
-        return None
-
+@vmap_rules.derivations.from_decomposition()
+def _vmap_of_decomposition(primitive: Primitive, body: FlatFun) -> RuleFn:
     def rule(axis_size: int, vals: Operands, dims: Dims, /, **params: object) -> tuple[Any, Any]:
         outs, dims_out = batch_flat(functools.partial(body, **params), axis_size, vals, dims)
         return (outs, dims_out) if primitive.multiple_results else (outs[0], dims_out[0])
 
     return rule
-
-
-vmap_rules.derivations.append(Derivation("decomposition", _vmap_from_decomposition, needs="a decomposition"))
 
 
 tree.mark_leaf_types(BatchTracer)

@@ -10,7 +10,6 @@ from corejax.base.provenance import Provenance
 from corejax.core.avals import Avals, Operands, Params
 from corejax.core.primitive import Primitive
 from corejax.core.trace import state
-from corejax.dtypes import is_inexact
 from corejax.errors import NotDifferentiableError
 from corejax.messages import source_info
 from corejax.messages.marks import mark
@@ -118,7 +117,7 @@ _discrete: weakref.WeakSet[Primitive] = weakref.WeakSet()
 def note_discrete(primitive: Primitive, avals: Avals, params: Params) -> bool:
     """Whether all results are integers or booleans for operands of these types; if so, remember the primitive."""
     types = promised(primitive, tuple(avals), params)
-    if types is None or any(is_inexact(a.dtype) for a in types):
+    if types is None or any(a.has_tangents for a in types):
         return False
     _discrete.add(primitive)
     return True
@@ -131,7 +130,7 @@ def _zero_derivative(primitive: Primitive) -> RuleFn | None:
     def rule(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         outs = out if primitive.multiple_results else [out]
-        if any(is_inexact(x.dtype) for x in outs):  # the primitive returns floats for other types of operands
+        if any(x.aval.has_tangents for x in outs):  # the primitive returns floats for other types of operands
             raise jvp_rules.missing(primitive)
         return out, [None] * len(outs) if primitive.multiple_results else None
 

@@ -28,8 +28,8 @@ from corejax.arrays.array import Array, as_array, backend_of_parts
 from corejax.arrays.array import boxed as boxed
 from corejax.arrays.ownership import owned
 from corejax.base.texts import message_of
-from corejax.core.avals import Avals, Operands, Params, ShapedArray
-from corejax.core.primitive import Primitive, results_of_body
+from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray
+from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
 from corejax.core.value_types import Packed
 from corejax.errors import CorejaxError
@@ -37,7 +37,7 @@ from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.messages.source_info import describe_source, user_line, without_caller
-from corejax.rules import Derivation, RuleFn, impl_rules
+from corejax.rules import RuleFn, impl_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import fits, run_rule
@@ -335,21 +335,13 @@ def _on_watched_changed() -> None:
     set_layer("reports", Layer(_reporting) if observe.watched else None)
 
 
-def _impl_from_decomposition(primitive: Primitive) -> RuleFn | None:
-    body = primitive.decomposition
-    if body is None:
-        return None
-
+@impl_rules.derivations.from_decomposition(device=True)
+def _impl_of_decomposition(primitive: Primitive, body: FlatFun) -> RuleFn:
     def impl(*arrays: object, **params: object) -> Any:
-        outs = [as_array(o) for o in results_of_body(primitive, body(*arrays, **params))]
+        outs = [as_array(o) for o in body(*arrays, **params)]
         return outs if primitive.multiple_results else outs[0]
 
     return impl
-
-
-impl_rules.derivations.append(
-    Derivation("decomposition", _impl_from_decomposition, needs="a decomposition", flags={"device": True})
-)
 
 
 bottom = EvalTrace()

@@ -21,18 +21,17 @@ import numpy as np
 from corejax import tree
 from corejax.arrays.array import Array, Value, as_array
 from corejax.arrays.structural import structural
+from corejax.base.lists import unzip_map
 from corejax.core.avals import Avals, FlatFun, Operands, Params, ShapedArray, avals_of, conform, get_aval
-from corejax.core.primitive import Primitive, flat_decomposition
+from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
-from corejax.dtypes import is_inexact
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.differentiability import nondifferentiable, note_discrete, refusing
 from corejax.interpreters.engine import engine
 from corejax.ir.debug_info import Debug
-from corejax.rules import Derivation, RuleFn, jvp_rules
+from corejax.rules import RuleFn, jvp_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.run_rule import check_result, check_tangent, each_result, run_rule
-from corejax.settings.caches import clears_cache
 from corejax.settings.config import config
 
 Tangent: TypeAlias = Value | None  # None is zero
@@ -105,9 +104,8 @@ class JVPTrace(Trace):
             avals = avals_of(primals)
         rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
         out, tangent = run_rule(jvp_rules, primitive, rule, self.parent, (primals, tangents), params, True)
-        types = None if params else primitive._memo.get(avals)
-        if types is None and "higher_order" not in primitive.tags:  # their types may not be inferred while tracing
-            types = promised(primitive, avals, params)
+        # The types of higher-order primitives may not be inferred while tracing.
+        types = None if "higher_order" in primitive.tags else promised(primitive, avals, params)
         if not primitive.multiple_results:
             return [self._boxed(primitive, out, tangent, None if types is None else types[0])]
         return [self._boxed(primitive, *each) for each in each_result(jvp_rules, primitive, out, tangent, types)]
@@ -126,13 +124,13 @@ class JVPTrace(Trace):
 
     def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
         """Check a result against its type `aval`, if known, and its tangent against the result; box them."""
-        out_aval = getattr(out, "aval", None)
+        out_aval: Any = getattr(out, "aval", None)
         if out_aval is not aval and aval is not None:
             check_result(jvp_rules, primitive, out, aval)
         if tangent is None:
             return out
-        is_differentiable = out_aval is not None and (_inexact.get(out_aval) or has_tangents(out_aval))
-        if not is_differentiable or getattr(tangent, "aval", None) is not out_aval:
+        is_tangent = out_aval is not None and getattr(tangent, "aval", None) is out_aval and out_aval.has_tangents
+        if not is_tangent:
             check_tangent(primitive, out, tangent)
             if out_aval is not None:
                 tangent = conform(tangent, out_aval)
@@ -159,9 +157,9 @@ def jvp_flat(fun: FlatFun, primals: Operands, tangents: Operands, debug: Debug =
     boxed = [
         x if t is None else JVPTracer(trace, as_array(x), as_array(t)) for x, t in zip(primals, tangents, strict=True)
     ]
-    pairs = [trace.unbox(x) for x in run_with_trace(trace, fun, boxed)]
+    primals_out, tangents_out = unzip_map(trace.unbox, run_with_trace(trace, fun, boxed))
     refuse_leaks(trace)
-    return [p for p, _ in pairs], [t for _, t in pairs]
+    return primals_out, tangents_out
 
 
 # -- helpers for rules -------------------------------------------------------------------------------------------
@@ -179,19 +177,6 @@ def _rule(primitive: Primitive, avals: Avals, params: Params) -> RuleFn:
     if rule is None:
         raise jvp_rules.missing(primitive)
     return rule
-
-
-# `has_tangents` by type: NumPy's subtype test would take longer than the rest of a check.
-_inexact: dict[ShapedArray, bool] = {}
-clears_cache(_inexact.clear)
-
-
-def has_tangents(aval: ShapedArray) -> bool:
-    """Whether values of a type have tangents: floating-point and complex numbers do."""
-    inexact = _inexact.get(aval)
-    if inexact is None:
-        inexact = _inexact[aval] = is_inexact(aval.dtype)
-    return inexact
 
 
 def zeros_like(x: object) -> Value:
@@ -253,7 +238,7 @@ def _with_zeros(primitive: Primitive, fn: RuleFn, flags: Mapping[str, object]) -
 
     def rule(primals: Operands, tangents: Operands, /, **params: object) -> Any:
         instantiated = [
-            zeros_like(x) if t is None and has_tangents(get_aval(x)) else t
+            zeros_like(x) if t is None and get_aval(x).has_tangents else t
             for x, t in zip(primals, tangents, strict=True)
         ]
         return fn(primals, instantiated, **params)
@@ -261,20 +246,13 @@ def _with_zeros(primitive: Primitive, fn: RuleFn, flags: Mapping[str, object]) -
     return refusing(primitive, rule, flags)
 
 
-def _jvp_from_decomposition(primitive: Primitive) -> RuleFn | None:
-    body = flat_decomposition(primitive)
-    if body is None:
-        return None
-
+@jvp_rules.derivations.from_decomposition(symbolic_zeros=True)
+def _jvp_of_decomposition(primitive: Primitive, body: FlatFun) -> RuleFn:
     def rule(primals: Operands, tangents: Operands, /, **params: object) -> tuple[Any, Any]:
         outs, tangents_out = jvp_flat(functools.partial(body, **params), primals, tangents)
         return (outs, tangents_out) if primitive.multiple_results else (outs[0], tangents_out[0])
 
     return rule
 
-
-jvp_rules.derivations.append(
-    Derivation("decomposition", _jvp_from_decomposition, needs="a decomposition", flags={"symbolic_zeros": True})
-)
 
 tree.mark_leaf_types(JVPTracer)

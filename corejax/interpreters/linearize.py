@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from corejax.arrays.array import Value, as_array
-from corejax.base.lists import select_list, spread_list
+from corejax.base.lists import select_list, spread_list, unzip_map
 from corejax.core.avals import FlatFun, Operands, get_aval
 from corejax.core.trace import in_scope, run_with_trace, state
 from corejax.interpreters.batching import BatchTracer
@@ -141,12 +141,7 @@ def linearize_flat(
         outs = run_with_trace(trace, fun, boxed)
     finally:
         tape.alive = False
-    primals_out = []
-    tangents_out: list[Tangent] = []
-    for x in outs:
-        primal, tangent = trace.unbox(x)
-        primals_out.append(primal)
-        tangents_out.append(tangent)
+    primals_out, tangents_out = unzip_map(trace.unbox, outs)
     refuse_leaks(trace)
     linear = LinearTape(tape, tracers, tangents_out)
     if observed():

@@ -33,7 +33,7 @@ from corejax.ir.check import check_jaxpr
 from corejax.ir.debug_info import Debug
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.messages import source_info
-from corejax.rules import Derivation, RuleFn, abstract_eval_rules
+from corejax.rules import RuleFn, abstract_eval_rules
 from corejax.settings.config import config
 
 program_staged = Signal("staged programs")  # sent after each recording, with the `Jaxpr`
@@ -283,12 +283,10 @@ def stage_closed(fun: FlatFun, in_avals: Avals, debug: Debug = None) -> ClosedJa
     return ClosedJaxpr(jaxpr, consts)
 
 
-def _abstract_eval_from_decomposition(primitive: Primitive) -> RuleFn | None:
-    if primitive.decomposition is None:
-        return None
-
+@abstract_eval_rules.derivations.from_decomposition()
+def _abstract_eval_of_decomposition(primitive: Primitive, body: FlatFun) -> RuleFn:
     def rule(*avals: ShapedArray, **params: object) -> Any:
-        outs = decomposed(primitive, avals, params).out_avals
+        outs = stage_closed(functools.partial(body, **params), avals).out_avals
         return outs if primitive.multiple_results else outs[0]
 
     return rule
@@ -299,11 +297,6 @@ def decomposed(primitive: Primitive, avals: Avals, params: Params) -> ClosedJaxp
     body = flat_decomposition(primitive)
     assert body is not None
     return stage_closed(functools.partial(body, **params), avals)
-
-
-abstract_eval_rules.derivations.append(
-    Derivation("decomposition", _abstract_eval_from_decomposition, needs="a decomposition")
-)
 
 
 tree.mark_leaf_types(JitTracer)

@@ -13,26 +13,25 @@ complete, because all equations that use them follow it; they are removed from t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corejax.arrays.array import Value
 from corejax.arrays.structural import structural
-from corejax.core.avals import Operands, ShapedArray, conform, get_aval
+from corejax.core.avals import FlatFun, Operands, ShapedArray, conform, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import state
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import Tangent, tangent_aval, zeros_of
-from corejax.interpreters.staging import decomposed
+from corejax.interpreters.staging import stage_closed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.messages.source_info import inside, needed, scope_of
-from corejax.rules import Derivation, RuleFn, transpose_rules
+from corejax.rules import RuleFn, transpose_rules
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import check_cotangents
-
-_SEQUENCE = (list, tuple)
 
 
 class UndefPrimal:
@@ -100,7 +99,7 @@ def transpose_tape(eqns: list[JaxprEqn], cotangents: dict[Var, Value], wanted: S
             if primitive.linear_in and len(primitive.linear_in) < len(invars):
                 check_linear(primitive, invars)
             cts_in = rule(ct, *operands, **eqn.params)
-            if not isinstance(cts_in, _SEQUENCE) or len(cts_in) != len(operands):
+            if not isinstance(cts_in, (list, tuple)) or len(cts_in) != len(operands):
                 check_cotangents(primitive, cts_in, _linear_avals(eqn))
             for x, c in zip(invars, cts_in, strict=True):
                 if c is not None and type(x) is Var:
@@ -234,17 +233,10 @@ def _with_zeros(primitive: Primitive, fn: RuleFn, flags: Mapping[str, object]) -
     return rule
 
 
-def _transpose_from_decomposition(primitive: Primitive) -> RuleFn | None:
-    if primitive.decomposition is None:
-        return None
-
+@transpose_rules.derivations.from_decomposition(symbolic_zeros=True)
+def _transpose_of_decomposition(primitive: Primitive, body: FlatFun) -> RuleFn:
     def rule(ct: Any, /, *operands: Any, **params: object) -> list[Tangent]:
-        closed = decomposed(primitive, [get_aval(x) for x in operands], params)
+        closed = stage_closed(functools.partial(body, **params), [get_aval(x) for x in operands])
         return backward_pass(closed.jaxpr, closed.consts, operands, ct if primitive.multiple_results else [ct])
 
     return rule
-
-
-transpose_rules.derivations.append(
-    Derivation("decomposition", _transpose_from_decomposition, needs="a decomposition", flags={"symbolic_zeros": True})
-)

@@ -27,9 +27,10 @@ types_changed = Signal("abstract-eval rules")
 
 def promised(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Params) -> tuple[ShapedArray, ...] | None:
     """Do as `Primitive.abstract`, but return None if the primitive has no abstract-eval rule, also no derived one."""
-    if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:
+    types = None if params else primitive._memo.get(avals)
+    if types is None and (primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None):
         return primitive.abstract(avals, params)
-    return None
+    return types
 
 
 @infer_types.provide

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
+from corejax.core.avals import FlatFun
+from corejax.core.primitive import Primitive, flat_decomposition
 
 __corejax_registers_for_caller__ = True
+
+OfBody = Callable[[Primitive, FlatFun], Callable[..., Any]]
 
 
 class Derivation(NamedTuple):
@@ -54,6 +59,23 @@ class Derivations(Sequence[Derivation]):
             DuplicateRegistrationError: another derivation has the same name.
         """
         self._table.register(derivation.name, derivation, provenance=Provenance.of(derivation.make))
+
+    def from_decomposition(self, **flags: object) -> Callable[[OfBody], OfBody]:
+        """Derive rules from decompositions by the decorated function `(primitive, body) -> rule`.
+
+        `body` is the decomposition as a function that returns a list of results; `flags` are those of the rules.
+        """
+
+        def decorate(of_body: OfBody) -> OfBody:
+            @functools.wraps(of_body)
+            def make(primitive: Primitive) -> Callable[..., Any] | None:
+                body = flat_decomposition(primitive)
+                return None if body is None else of_body(primitive, body)
+
+            self.append(Derivation("decomposition", make, needs="a decomposition", flags=flags))
+            return of_body
+
+        return decorate
 
     def remove(self, derivation: Derivation) -> None:
         """Remove a derivation."""

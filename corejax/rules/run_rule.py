@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 from corejax.core.avals import Avals, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace, state
-from corejax.dtypes import is_inexact
 from corejax.messages import source_info
 from corejax.messages.marks import mark
 from corejax.messages.source_info import Source
@@ -160,7 +159,7 @@ def check_tangent(primitive: Primitive, out: object, tangent: object) -> None:
         aval = get_aval(out)
     except TypeError:
         raise mismatch(jvp_rules, primitive, f"{shown(out)} for the result, which has to be an array") from None
-    if not is_inexact(aval.dtype):
+    if not aval.has_tangents:
         problem = (
             f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, which has no tangent: return None"
         )

@@ -131,7 +131,7 @@ def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[object, ...],
     refuse_cells(transform, primals)
     avals_in = tuple(get_aval(x) for x in leaves)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
-    active = [differentiable(a) for a in avals_in]
+    active = [a.has_tangents for a in avals_in]
     outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, transform))
     tape.outs = tape.outs[: flat.num_out]
     avals_out = tuple(get_aval(x) for x in outs[: flat.num_out])
@@ -162,7 +162,7 @@ def linear_transpose(fun: Callable[..., object], *primals: object) -> Callable[[
     jaxpr, consts = stage(flat, avals, debug)
     integers = all(dtypes.is_integer(a.dtype) for a in (*avals, *jaxpr.out_avals))
     for i, aval in enumerate(avals):
-        if not integers and not differentiable(aval):
+        if not integers and not aval.has_tangents:
             raise TypeError(
                 f"linear_transpose of {fun_name(fun)}: argument {arg_names(fun, in_tree)[i]} has dtype "
                 f"{aval.dtype.name}, which has no cotangents unless all arguments and results are integers"
@@ -184,11 +184,6 @@ def linear_transpose(fun: Callable[..., object], *primals: object) -> Callable[[
 # -- linear functions as values; tangents in the form that users see ---------------------------------------------------
 
 
-def differentiable(aval: ShapedArray) -> bool:
-    """Return True if values of this type have tangents: floats and complex numbers do."""
-    return dtypes.is_inexact(aval.dtype)
-
-
 def checked(what: str, avals: Avals, values: Operands, names: Names, integers: bool = False) -> list[Any]:
     """Check a user's tangents or cotangents, and return None for zeros and for those of integers and booleans.
 
@@ -201,7 +196,7 @@ def checked(what: str, avals: Avals, values: Operands, names: Names, integers: b
 
 
 def _checked_one(what: str, aval: ShapedArray, x: object, names: Names, i: int, integers: bool) -> Any:
-    if not integers and not differentiable(aval):
+    if not integers and not aval.has_tangents:
         if getattr(x, "dtype", None) == float0:
             return None
         raise TypeError(
@@ -225,7 +220,7 @@ def user_tangent(tangent: object, aval: ShapedArray) -> Any:
     """Convert a tangent or cotangent to the form that users see: None to an array of zeros, float0 for integers."""
     if tangent is not None:
         return tangent
-    return zero_cotangent(aval) if differentiable(aval) else np.zeros(aval.shape, float0)
+    return zero_cotangent(aval) if aval.has_tangents else np.zeros(aval.shape, float0)
 
 
 class Signature(NamedTuple):
@@ -317,7 +312,7 @@ class Pushforward(_LinearFunction):
         )
         real = checked(f"{what}: the tangent", avals_in, leaves, lambda: arg_names(fun, in_tree))
         pushed = self._call.push(
-            [zero_cotangent(a) if t is None and differentiable(a) else t for t, a in zip(real, avals_in, strict=True)]
+            [zero_cotangent(a) if t is None and a.has_tangents else t for t, a in zip(real, avals_in, strict=True)]
         )
         return tree.tree_unflatten(out_tree, [user_tangent(t, a) for t, a in zip(pushed, avals_out, strict=True)])
 
