@@ -243,7 +243,6 @@ def _intern(cls: type[ShapedArray], shape: Shape, dtype: Any, weak_type: bool, *
 
 
 _SCALARS = (bool, int, float, complex)
-_scalar_avals: dict[tuple[type, int], ShapedArray] = {}
 
 
 def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
@@ -254,9 +253,7 @@ def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
     """
     kind = type(x)
     bits = config.default_dtype_bits
-    aval = _scalar_avals.get((kind, bits))
-    if aval is None:
-        aval = _scalar_avals[kind, bits] = ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
+    aval = ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
     if kind is int and not -(1 << (bits - 1)) <= x < 1 << (bits - 1):  # type: ignore[operator]  # an int
         raise OverflowError(
             f"{source_info.by_caller()}Python int {x} does not fit {aval.dtype.name}, the default integer dtype; "

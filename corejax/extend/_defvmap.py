@@ -55,7 +55,7 @@ def defbroadcasting(*primitives: Primitive) -> None:
 def _accepts(primitive: Primitive, vals: Operands, params: Params) -> bool:
     """Whether a primitive accepts batched scalars (vectors) together with scalars that are not mapped."""
     try:
-        return 0 not in [out.ndim for out in primitive.abstract(avals_of(vals), params)]
+        return primitive.abstract(avals_of(vals), params)[0].ndim > 0
     except (TypeError, ValueError):
         return False
 

@@ -47,13 +47,13 @@ def _check_axes(name: str, axes: object) -> None:
 
 def _leaf_axes(fun: object, in_axes: Any, args: Operands, kwargs: object, in_tree: Any) -> list[int | None]:
     """Return the axis of each leaf of `(args, kwargs)`; keyword arguments are mapped over axis 0."""
+    if _is_axis(in_axes) and not kwargs:
+        return [in_axes] * in_tree.num_leaves
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ValueError(
             f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "
             "positional arguments" + (" (keyword arguments are mapped over axis 0)" if kwargs else "")
         )
-    if _is_axis(in_axes) and not kwargs:
-        return [in_axes] * in_tree.num_leaves
     return tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
 
 
