@@ -19,12 +19,8 @@ from corejax_numpy.arguments import (
 from corejax_numpy.cumulative import cumsum
 from corejax_numpy.elementwise import absolute, remainder
 from corejax_numpy.joining import concatenate
-from corejax_numpy.manipulation import moveaxis, ravel
+from corejax_numpy.manipulation import moveaxis, ravel, slice_along
 from corejax_numpy.reductions import sum
-
-
-def _side(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
-    return lax.slice_in_dim(x, start, stop, axis=axis)
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -66,7 +62,7 @@ def _extension(x: Any, axis: int, values: Any) -> Any:
 
 def _differences(x: Any, axis: int) -> Any:
     size = x.shape[axis]
-    after, before = _side(x, axis, min(1, size), None), _side(x, axis, 0, max(size - 1, 0))
+    after, before = slice_along(x, axis, min(1, size), None), slice_along(x, axis, 0, max(size - 1, 0))
     return lax.ne(after, before) if dtypes.is_bool(x.dtype) else lax.sub(after, before)
 
 
@@ -134,18 +130,18 @@ def _slopes(x: Any, h: Any, axis: int) -> Any:
             f"coordinates; got {h.aval.str_short()}"
         )
     steps = _differences(x, axis)
-    first, last = _side(steps, axis, 0, 1), _side(steps, axis, -1, None)
+    first, last = slice_along(steps, axis, 0, 1), slice_along(steps, axis, -1, None)
     if not h.ndim:
-        inner = lax.sub(_side(x, axis, 2, None), _side(x, axis, 0, x.shape[axis] - 2))
+        inner = lax.sub(slice_along(x, axis, 2, None), slice_along(x, axis, 0, x.shape[axis] - 2))
         inner = lax.div(lax.mul(inner, like(inner, 0.5)), h)
         return lax.concatenate([lax.div(first, h), inner, lax.div(last, h)], axis)
     widths = lax.broadcast_in_dim(_differences(h, 0), steps.shape, (axis,))
     slopes = lax.div(steps, widths)
     # The second-order difference on an uneven grid: the slopes on both sides, each weighted by the other's width.
-    left, right = _side(slopes, axis, 0, -1), _side(slopes, axis, 1, None)
-    before, after = _side(widths, axis, 0, -1), _side(widths, axis, 1, None)
+    left, right = slice_along(slopes, axis, 0, -1), slice_along(slopes, axis, 1, None)
+    before, after = slice_along(widths, axis, 0, -1), slice_along(widths, axis, 1, None)
     inner = lax.div(lax.add(lax.mul(left, after), lax.mul(right, before)), lax.add(before, after))
-    return lax.concatenate([_side(slopes, axis, 0, 1), inner, _side(slopes, axis, -1, None)], axis)
+    return lax.concatenate([slice_along(slopes, axis, 0, 1), inner, slice_along(slopes, axis, -1, None)], axis)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -181,7 +177,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         dx = _differences(x, x.ndim - 1)
     last = y.ndim - 1
     size = y.shape[last]
-    sums = lax.add(_side(y, last, min(1, size), None), _side(y, last, 0, max(size - 1, 0)))
+    sums = lax.add(slice_along(y, last, min(1, size), None), slice_along(y, last, 0, max(size - 1, 0)))
     half = lax.mul(dx, like(dx, 0.5))  # halved before the sum, because narrow dtypes overflow soon
     return sum(lax.mul(*lax.broadcast_operands(sums, half, name="trapezoid")), -1)
 
@@ -217,5 +213,5 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     wrapped = lax.select(at_boundary, lax.broadcast_to(half, wrapped.shape), wrapped)
     limit = half if discont is None else discont
     corrections = lax.select(absolute(steps) < limit, like(steps, 0), lax.sub(wrapped, steps))
-    rest = lax.add(_side(x, axis, 1, None), cumsum(corrections, axis))
-    return lax.concatenate([_side(x, axis, 0, 1), rest], axis)
+    rest = lax.add(slice_along(x, axis, 1, None), cumsum(corrections, axis))
+    return lax.concatenate([slice_along(x, axis, 0, 1), rest], axis)

@@ -100,22 +100,27 @@ def take(
         indices = remainder(indices, like(indices, size)) if size else indices
     elif mode != "clip":
         indices = _count_from_front(indices, size)
+    return _gather(
+        x,
+        indices,
+        axis,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode={None: "fill", "wrap": "promise_in_bounds"}.get(mode, mode),
+        fill_value=fill_value,
+    )
+
+
+def _gather(x: Any, indices: Any, axis: int, **options: Any) -> Any:
+    """Gather slices at indices along an axis, counted from the front; the options are those of `lax.gather`."""
     count = indices.ndim
     numbers = lax.GatherDimensionNumbers(
         offset_dims=(*range(axis), *range(axis + count, x.ndim + count - 1)),
         collapsed_slice_dims=(axis,),
         start_index_map=(axis,),
     )
-    return lax.gather(
-        x,
-        lax.expand_dims(indices, (count,)),
-        numbers,
-        (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        mode={None: "fill", "wrap": "promise_in_bounds"}.get(mode, mode),
-        fill_value=fill_value,
-    )
+    sizes = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return lax.gather(x, lax.expand_dims(indices, (count,)), numbers, sizes, **options)
 
 
 def _check_bounds(indices: Any, size: int) -> None:

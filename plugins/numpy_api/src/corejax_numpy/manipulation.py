@@ -22,6 +22,11 @@ from corejax_numpy.arguments import (
 )
 
 
+def slice_along(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    """Return the elements from `start` to `stop` along an axis, for functions of the plugin."""
+    return lax.slice_in_dim(x, start, stop, axis=axis)
+
+
 def shape(a: Any) -> tuple[int, ...]:
     """Return the sizes of the axes; they are static, also if the array is traced."""
     if isinstance(a, np.ndarray):  # also of dtypes that no `Array` has, such as strings

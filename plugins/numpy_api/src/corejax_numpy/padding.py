@@ -12,6 +12,7 @@ from corejax.extend.types import SymbolicDim, as_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, concrete, like
 from corejax_numpy.creation import asarray
+from corejax_numpy.manipulation import slice_along
 from corejax_numpy.moments import mean
 from corejax_numpy.ranges import linspace
 from corejax_numpy.reductions import max as maximum_over
@@ -115,10 +116,6 @@ def _known(value: Any) -> Any:
     return concrete("pad", value) if isinstance(value, Tracer) else value
 
 
-def _side(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
-    return lax.slice_in_dim(x, start, stop, axis=axis)
-
-
 def _repeat(x: Any, axis: int, width: int) -> Any:
     """Repeat an array of size 1 along an axis."""
     return lax.broadcast_in_dim(x, (*x.shape[:axis], width, *x.shape[axis + 1 :]), tuple(range(x.ndim)))
@@ -190,16 +187,16 @@ def _padded_axes(x: Any, widths: Widths, mode: str) -> Iterator[tuple[int, int, 
 
 def _edge(x: Any, widths: Widths, mode: str) -> Any:
     for axis, before, after in _padded_axes(x, widths, mode):
-        front = _repeat(_side(x, axis, 0, 1), axis, before) if before else None
-        x = _concatenate(x, axis, front, _repeat(_side(x, axis, -1, None), axis, after) if after else None)
+        front = _repeat(slice_along(x, axis, 0, 1), axis, before) if before else None
+        x = _concatenate(x, axis, front, _repeat(slice_along(x, axis, -1, None), axis, after) if after else None)
     return x
 
 
 def _wrap(x: Any, widths: Widths, mode: str) -> Any:
     for axis, before, after in _padded_axes(x, widths, mode):
         size = x.shape[axis]
-        front = [_side(x, axis, size - before % size, None)] if before % size else []
-        back = [_side(x, axis, 0, after % size)] if after % size else []
+        front = [slice_along(x, axis, size - before % size, None)] if before % size else []
+        back = [slice_along(x, axis, 0, after % size)] if after % size else []
         x = lax.concatenate([*front, *[x] * (before // size + 1 + after // size), *back], axis)
     return x
 
@@ -231,14 +228,14 @@ def _mirror_repeatedly(x: Any, axis: int, before: int, after: int, skip: int, re
         else:
             x = _concatenate(x, axis, None, _mirrored(x, axis, 0, length - skip, length - 1, reflect_type))
             back += length - skip
-    return _side(x, axis, front - before, front + size + after)
+    return slice_along(x, axis, front - before, front + size + after)
 
 
 def _mirrored(x: Any, axis: int, start: int, stop: int, edge: int, reflect_type: str) -> Any:
-    part = lax.rev(_side(x, axis, start, stop), (axis,))
+    part = lax.rev(slice_along(x, axis, start, stop), (axis,))
     if reflect_type == "even":
         return part
-    at_edge = _side(x, axis, edge, edge + 1)
+    at_edge = slice_along(x, axis, edge, edge + 1)
     return lax.sub(_repeat(lax.mul(at_edge, like(at_edge, 2)), axis, stop - start), part)
 
 
@@ -266,8 +263,8 @@ def _statistic(x: Any, widths: Widths, mode: str, stat_length: Any = None) -> An
     for axis, before, after in _padded_axes(x, widths, mode):
         size = x.shape[axis]
         length = [size, size] if lengths is None else [min(int(n), size) for n in lengths[axis]]
-        front = _summary(_side(x, axis, 0, length[0]), axis, mode)
-        back = front if length == [size, size] else _summary(_side(x, axis, size - length[1], None), axis, mode)
+        front = _summary(slice_along(x, axis, 0, length[0]), axis, mode)
+        back = front if length == [size, size] else _summary(slice_along(x, axis, size - length[1], None), axis, mode)
         x = _concatenate(
             x,
             axis,

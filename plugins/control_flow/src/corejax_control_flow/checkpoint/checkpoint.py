@@ -92,13 +92,7 @@ def checkpoint(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
         )
-    if not callable(fun):
-        raise TypeError(f"checkpoint takes a function, got {fun!r} of type {type(fun).__name__}")
-    if policy is not None and not callable(policy):
-        raise TypeError(
-            f"checkpoint of {fun_name(fun)}: policy must be a function such as "
-            f"corejax.checkpoint_policies.dots_saveable, got {policy!r} of type {type(policy).__name__}"
-        )
+    _check_functions(fun, policy)
     numbers, names = _integers(fun, static_argnums), _names(fun, static_argnames)
     traces: dict[Any, _Traced] = {}
 
@@ -107,12 +101,9 @@ def checkpoint(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         static = _static(fun, args, numbers)
         named = {name: kwargs[name] for name in names if name in kwargs}
-        leaves, in_tree = tree.tree_flatten(
-            (
-                tuple(x for i, x in enumerate(args) if i not in static),
-                {name: x for name, x in kwargs.items() if name not in named},
-            ),
-        )
+        traced_args = tuple(x for i, x in enumerate(args) if i not in static)
+        traced_kwargs = {name: x for name, x in kwargs.items() if name not in named}
+        leaves, in_tree = tree.tree_flatten((traced_args, traced_kwargs))
         call = _Call(fun, len(args), static, named, in_tree)
         check_arguments("checkpoint", fun, leaves, lambda: call.debug_info().arg_names())
         traced = _trace(call, [get_aval(x) for x in leaves], traces)
@@ -131,6 +122,16 @@ def checkpoint(
 
 
 remat = checkpoint
+
+
+def _check_functions(fun: Any, policy: Any) -> None:
+    if not callable(fun):
+        raise TypeError(f"checkpoint takes a function, got {fun!r} of type {type(fun).__name__}")
+    if policy is not None and not callable(policy):
+        raise TypeError(
+            f"checkpoint of {fun_name(fun)}: policy must be a function such as "
+            f"corejax.checkpoint_policies.dots_saveable, got {policy!r} of type {type(policy).__name__}"
+        )
 
 
 def _integers(fun: Any, static_argnums: Any) -> tuple[int, ...]:

@@ -109,8 +109,22 @@ def while_loop(
             return init_val
         init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("while_loop", progress)
+    init, cond, body = _traced(cond_fun, body_fun, init, init_tree)
+    cells = common_cells(cond, body)
+    _check_only_read(cond_fun, cond)
+    cond = place_cells(cond, cells, len(init), 1)
+    cond = cond._replace(jaxpr=cond.jaxpr.replace(outvars=cond.jaxpr.outvars[:1]))
+    body = place_cells(body, cells, len(init), len(init))
+    outs = while_traced(cond, body, [*init, *[cell.get() for cell in cells]], bar)
+    return tree.tree_unflatten(init_tree, write_cells(cells, outs))
+
+
+def _traced(cond_fun: Any, body_fun: Any, init: list[Any], init_tree: Any) -> tuple[list[Any], Traced, Traced]:
+    """Trace condition and body; return them with the initial carries of the types that the body keeps.
+
+    The refinements of the carries depend on the condition, and its own on the carries: iterate to a fixed point.
+    """
     in_tree = tree.treedef_tuple([init_tree])
-    # The refinements of the carries depend on the condition, and its own on the carries: iterate to a fixed point.
     ends: Refinement | None = None
     while True:
         init, body = carry_fixed_point(
@@ -124,16 +138,9 @@ def while_loop(
         cond = trace_dependent(ends, "while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
         _check_condition(cond_fun, cond)
         if decider_of(cond.jaxpr.out_avals[0]) == ends:
-            break
+            return init, cond, body
         ends = decider_of(cond.jaxpr.out_avals[0])
         init = [make_dependent(x, ends) for x in init]
-    cells = common_cells(cond, body)
-    _check_only_read(cond_fun, cond)
-    cond = place_cells(cond, cells, len(init), 1)
-    cond = cond._replace(jaxpr=cond.jaxpr.replace(outvars=cond.jaxpr.outvars[:1]))
-    body = place_cells(body, cells, len(init), len(init))
-    outs = while_traced(cond, body, [*init, *[cell.get() for cell in cells]], bar)
-    return tree.tree_unflatten(init_tree, write_cells(cells, outs))
 
 
 def _check_only_read(cond_fun: Any, cond: Traced) -> None:

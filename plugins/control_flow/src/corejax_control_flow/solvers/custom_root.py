@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from corejax.extend import (
     ClosedJaxpr,
+    ShapedArray,
     close_over_consts,
     fun_name,
     get_aval,
@@ -25,7 +26,7 @@ from corejax.extend.messages import api_boundary
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero
 from corejax_control_flow.programs.messages import check_functions
-from corejax_control_flow.programs.tracing import check_leaves, trace
+from corejax_control_flow.programs.tracing import Traced, check_leaves, trace
 from corejax_control_flow.solvers._programs import check_returns, negated, on_trees, solver_program
 
 R = TypeVar("R")
@@ -61,43 +62,30 @@ def custom_root(
     check_functions("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
     leaves, in_tree = check_leaves("custom_root", f, initial_guess, "initial_guess")
     avals = [get_aval(x) for x in leaves]
-    of_x = tree.treedef_tuple([in_tree])
-    recorded = trace("custom_root", f, of_x, avals)
-    check_returns(
-        f"custom_root: the function {fun_name(f)}",
-        "initial guess",
-        in_tree,
-        avals,
-        recorded.out_tree,
-        recorded.jaxpr.out_avals,
-    )
+    recorded = _traced(f, in_tree, avals)
     program = close_over_consts(recorded.jaxpr)
     own = on_trees(_CALLS, program, recorded.consts, in_tree)
     what = f"custom_root: the solver {fun_name(solve)}"
     solver, solve_consts, out_tree = solver_program(
         "custom_root", what, "initial guess", solve, own, in_tree, avals, has_aux
     )
-    lengths = len(recorded.consts), len(solve_consts)
-    count = len(leaves)
+    num_consts, count = len(recorded.consts), len(leaves)
 
     def root(*args: Any) -> list[Any]:
-        return inline_closed(solver, args[lengths[0] :])
+        return inline_closed(solver, args[num_consts:])
 
     def root_jvp(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
         outs = solution(*primals)
         x = outs[:count]
-        consts, const_dots = primals[: lengths[0]], tangents[: lengths[0]]
+        consts, const_dots = primals[:num_consts], tangents[:num_consts]
         # Zeros and `float0` tangents, the only ones with a structured dtype, become None.
         const_dots = [None if isinstance(t, SymbolicZero) or t.dtype.names else t for t in const_dots]
         _, rhs = jvp_flat(lambda *own: inline_closed(program, [*own, *x]), consts, const_dots)
         zeros: list[Any] = [None] * len(outs)
         if all(t is None for t in rhs):
             return outs, zeros
-        linear = _linearised(program, consts, x, in_tree)
         y = [instantiate(t, each) for t, each in zip(rhs, x, strict=True)]
-        result, result_tree = tree.tree_flatten(tangent_solve(linear, tree.tree_unflatten(in_tree, y)))
-        what = f"custom_root: the tangent solver {fun_name(tangent_solve)}"
-        check_returns(what, "initial guess", in_tree, avals, result_tree, [get_aval(t) for t in result])
+        result = _solve_tangents(tangent_solve, _linearised(program, consts, x, in_tree), y, in_tree, avals)
         return outs, [*map(negated, result), *zeros[count:]]
 
     root.__name__ = fun_name(solve)
@@ -108,6 +96,24 @@ def custom_root(
 
 
 _CALLS = "custom_root: a solver calls its function"
+
+
+def _traced(f: Any, in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
+    """Trace the function whose root is wanted, and check that it keeps structure and types of the guess."""
+    recorded = trace("custom_root", f, tree.treedef_tuple([in_tree]), avals)
+    what = f"custom_root: the function {fun_name(f)}"
+    check_returns(what, "initial guess", in_tree, avals, recorded.out_tree, recorded.jaxpr.out_avals)
+    return recorded
+
+
+def _solve_tangents(
+    tangent_solve: Any, linear: Callable[[Any], Any], y: list[Any], in_tree: Any, avals: Sequence[ShapedArray]
+) -> list[Any]:
+    """Solve `linear(x) = y` by the user's function, and return the leaves of x."""
+    result, result_tree = tree.tree_flatten(tangent_solve(linear, tree.tree_unflatten(in_tree, y)))
+    what = f"custom_root: the tangent solver {fun_name(tangent_solve)}"
+    check_returns(what, "initial guess", in_tree, avals, result_tree, [get_aval(t) for t in result])
+    return result
 
 
 def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:

@@ -90,7 +90,23 @@ def scatter_primitive(
     def vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
         return batched_scatter(primitive, axis_size, vals, dims, **params)
 
-    def function(
+    primitive = Primitive(
+        name.replace("_", "-"),
+        linear_in=linear_in,
+        tags=("structural",) if name == "scatter" else (),
+        abstract_eval=abstract_eval,
+        vmap=vmap,
+        doc=doc,
+    )
+    if name == "scatter":  # it only moves memory, so that compiling it gains nothing
+        impl_rules.register(primitive, impl)
+    else:
+        impl_rules.register(primitive, impl, large=_speed.by_operand(name))
+    return _function(name, primitive, doc), primitive
+
+
+def _function(name: str, primitive: Primitive, doc: str) -> Callable[..., Any]:
+    def scatter(
         operand: Any,
         scatter_indices: Any,
         updates: Any,
@@ -110,20 +126,8 @@ def scatter_primitive(
             mode=canonical_mode(name, mode),
         )
 
-    primitive = Primitive(
-        name.replace("_", "-"),
-        linear_in=linear_in,
-        tags=("structural",) if name == "scatter" else (),
-        abstract_eval=abstract_eval,
-        vmap=vmap,
-        doc=doc,
-    )
-    if name == "scatter":  # it only moves memory, so that compiling it gains nothing
-        impl_rules.register(primitive, impl)
-    else:
-        impl_rules.register(primitive, impl, large=_speed.by_operand(name))
-    named(function, name, doc + _ARGUMENTS).__module__ = primitive.provenance.module
-    return function, primitive
+    named(scatter, name, doc + _ARGUMENTS).__module__ = primitive.provenance.module
+    return scatter
 
 
 def batched_scatter(

@@ -97,6 +97,10 @@ class Fold:
             return np.dtype(np.float32)
         return SMALL_INT_BYTES.get(dtype, dtype)
 
+    def reduce(self, size: int) -> Function:
+        """Return `reduce(x, axes, dtype)` for arrays of a size."""
+        return self.ufunc.reduce if self.large is None or size < _speed.ROW_SUMS else self.large
+
     def on_host(self, impl: Function) -> Function:
         """Return an impl rule that accumulates in the dtype of `width`.
 
@@ -180,33 +184,11 @@ def reduction(
     Returns:
         The function and the primitive.
     """
-    reduce, of_large = fold.ufunc.reduce, fold.large
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
-            # Positional arguments, which NumPy parses faster than keywords.
-            return (reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large)(x, axes, x.dtype)
+            return fold.reduce(x.size)(x, axes, x.dtype)  # NumPy parses positional arguments faster than keywords
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
-
-    def prepared(avals: Avals, *, axes: Axes) -> Any:
-        [x] = avals
-        if not x.size or not axes or fold.width(x.dtype) is not x.dtype or x.dtype.kind not in "biufc":
-            return None
-        whole = len(axes) == x.ndim
-        if whole and x.dtype is dtypes.bool_ and fold in (AND, OR):
-            wanted = f"== {x.size}" if fold is AND else "!= 0"
-            return HostCode(
-                f"{{out}} = {{true}} if {{count}}({{0}}) {wanted} else {{false}}",
-                scalar=True,
-                true=np.True_,
-                false=np.False_,
-                count=np.count_nonzero,
-            )
-        over = None if whole else axes[0] if len(axes) == 1 else axes
-        reduce_part = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
-        return HostCode(
-            "{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=reduce_part, over=over, dtype=x.dtype
-        )
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
@@ -222,11 +204,33 @@ def reduction(
 
     tags = ("reduction",) if fold.wide else ("reduction", "exact")
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
-    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=_speed.by_operand(name))
+    impl_rules.register(
+        primitive, fold.on_host(impl), prepared=functools.partial(_prepared, fold), large=_speed.by_operand(name)
+    )
     vmap_rules.register(primitive, _shift_axes_rule(primitive))
     derivative(primitive)
     REDUCTIONS[primitive] = fold
     return defined(function, primitive)
+
+
+def _prepared(fold: Fold, avals: Avals, *, axes: Axes) -> HostCode | None:
+    """Return the impl rule of a reduction for a type of its operand, as lines of Python."""
+    [x] = avals
+    if not x.size or not axes or fold.width(x.dtype) is not x.dtype or x.dtype.kind not in "biufc":
+        return None
+    whole = len(axes) == x.ndim
+    if whole and x.dtype is dtypes.bool_ and fold in (AND, OR):
+        wanted = f"== {x.size}" if fold is AND else "!= 0"
+        return HostCode(
+            f"{{out}} = {{true}} if {{count}}({{0}}) {wanted} else {{false}}",
+            scalar=True,
+            true=np.True_,
+            false=np.False_,
+            count=np.count_nonzero,
+        )
+    over = None if whole else axes[0] if len(axes) == 1 else axes
+    code = "{out} = {reduce}({0}, {over}, {dtype})"
+    return HostCode(code, scalar=whole, reduce=fold.reduce(x.size), over=over, dtype=x.dtype)
 
 
 # -- to an index ---------------------------------------------------------------------------------------------------

@@ -124,13 +124,17 @@ def _strong(x: Any) -> Any:
     return convert_element_type(x, aval.dtype) if aval.weak_type else x
 
 
-def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArray], initial: Sequence[Any]) -> None:
-    """Refuse operands that a program cannot combine.
+def checked_operands(name: str, program: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    """Return the types of the operands; `avals` has them and then those of as many initial values.
 
     Raises:
-        TypeError: shapes of operands differ, an initial value is not a scalar of its operand's dtype, or the program
-            has other types.
+        TypeError: the numbers of operands and initial values differ, shapes of operands differ, an initial value is not
+            a scalar of its operand's dtype, or the program has other types.
     """
+    count = len(avals) // 2
+    if not count or len(avals) % 2:
+        raise TypeError(f"{name}: takes operands and as many initial values, got {len(avals)} altogether")
+    operands, initial = avals[:count], avals[count:]
     for i, (x, v) in enumerate(zip(operands, initial, strict=True)):
         if x.shape != operands[0].shape:
             raise TypeError(
@@ -149,6 +153,7 @@ def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArra
             f"{name}: the program must take and return scalars of the operands' dtypes, "
             f"{[a.str_short() for a in types]} twice and once"
         )
+    return operands
 
 
 # -- on arrays -----------------------------------------------------------------------------------------------------

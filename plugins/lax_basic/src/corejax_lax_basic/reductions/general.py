@@ -33,7 +33,7 @@ from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or, bitwise_xor
 from corejax_lax_basic.reductions._family import REDUCTIONS, reduced_shape
 from corejax_lax_basic.reductions._program import (
-    check_program,
+    checked_operands,
     concrete_scalar,
     operands_and_initial,
     reduce_by_halves,
@@ -122,12 +122,9 @@ def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Primitive | 
 
 
 def _abstract_eval(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[ShapedArray]:
-    count = len(avals) // 2
-    if not count or len(avals) % 2:
-        raise TypeError(f"reduce: takes operands and as many initial values, got {len(avals)} altogether")
-    check_program("reduce", jaxpr, avals[:count], avals[count:])
+    operands = checked_operands("reduce", jaxpr, avals)
     shape = reduced_shape("reduce", avals[0], dimensions)
-    return [ShapedArray(shape, a.dtype) for a in avals[:count]]
+    return [ShapedArray(shape, a.dtype) for a in operands]
 
 
 def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> Any:

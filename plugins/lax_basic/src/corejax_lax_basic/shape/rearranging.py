@@ -75,7 +75,8 @@ def _reshape_vmap(axis_size: int, vals: Any, dims: Any, *, new_sizes: tuple[int,
     return reshape_p.bind(moveaxis(vals[0], dims[0], 0), new_sizes=(axis_size, *new_sizes)), 0
 
 
-def _reshape_transpose(ct: Any, x: UndefPrimal, *, new_sizes: tuple[int, ...]) -> list[Any]:
+def _transpose(ct: Any, x: UndefPrimal, **params: Any) -> list[Any]:
+    """Give the cotangent the operand's shape."""
     return [reshape_p.bind(ct, new_sizes=x.aval.shape)]
 
 
@@ -92,7 +93,7 @@ impl_rules.register(
     lambda x, *, new_sizes: x.reshape(new_sizes),
     prepared=lambda avals, *, new_sizes: reshaped(new_sizes),
 )
-deflinear(reshape_p, _reshape_transpose)
+deflinear(reshape_p, _transpose)
 
 
 # -- transpose ---------------------------------------------------------------------------------------------------
@@ -203,10 +204,6 @@ def _squeeze_vmap(axis_size: int, vals: Any, dims: Any, *, dimensions: tuple[int
     return squeeze_p.bind(vals[0], dimensions=axes), d - sum(a < d for a in axes)
 
 
-def _squeeze_transpose(ct: Any, x: UndefPrimal, *, dimensions: tuple[int, ...]) -> list[Any]:
-    return [reshape_p.bind(ct, new_sizes=x.aval.shape)]
-
-
 squeeze_p = Primitive(
     "squeeze",
     linear_in=(0,),
@@ -220,7 +217,7 @@ impl_rules.register(
     lambda x, *, dimensions: x.reshape(_without(x.shape, dimensions)),
     prepared=lambda avals, *, dimensions: reshaped(_without(avals[0].shape, dimensions)),
 )
-deflinear(squeeze_p, _squeeze_transpose)
+deflinear(squeeze_p, _transpose)
 
 
 # -- rev ---------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from corejax.extend.transforms import batch_flat
 from corejax_lax_basic._speed import LARGE
 from corejax_lax_basic.elementwise.arithmetic import add, max, min
 from corejax_lax_basic.reductions._program import (
-    check_program,
+    checked_operands,
     concrete_scalar,
     operands_and_initial,
     reduce_by_halves,
@@ -159,12 +159,9 @@ def _by_elements(jaxpr: ClosedJaxpr, params: dict[str, Any], *operands: Any) -> 
 
 
 def _abstract_eval(*avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
-    count = len(avals) // 2
-    if not count or len(avals) % 2:
-        raise TypeError(f"{_NAME}: takes operands and as many initial values, got {len(avals)} altogether")
-    check_program(_NAME, jaxpr, avals[:count], avals[count:])
+    operands = checked_operands(_NAME, jaxpr, avals)
     shape = windowed_shape(_NAME, avals[0], **params)
-    return [ShapedArray(shape, a.dtype) for a in avals[:count]]
+    return [ShapedArray(shape, a.dtype) for a in operands]
 
 
 def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:

@@ -73,18 +73,12 @@ def dot_product_attention(
     operands: list[Any] = [x if x is None else _four_axes(name, x) for name, x in arrays.items()]
     q, k, v, bias, mask = operands
     _check(q, k, v, bias, mask)
-    heads, groups = k.shape[2], q.shape[2] // k.shape[2]
-    q = lax.reshape(q, (*q.shape[:2], heads, groups, q.shape[3]))
-    scores = einsum("btkgh,bskh->bkgts", q, k, preferred_element_type=dtypes.promote_types(q.dtype, np.float32))
-    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else operand("dot_product_attention", scale, "scale")
-    scores = scores * factor
-    if bias is not None:
-        scores = lax.convert_element_type(scores + _grouped(bias, heads), scores.dtype)
+    scores = _scores(q, k, bias, scale)
     lengths = [
         x if x is None else _checked_lengths(name, x, q.shape[0])
         for name, x in (("query", query_seq_lengths), ("key_value", key_value_seq_lengths))
     ]
-    attended = _attended(scores, mask, heads, is_causal, lengths, local_window_size)
+    attended = _attended(scores, mask, k.shape[2], is_causal, lengths, local_window_size)
     if attended is not None:
         scores = where(attended, scores, like(scores, _masked_score(scores.dtype)))
     scores = lax.convert_element_type(scores, np.float32)
@@ -98,6 +92,16 @@ def dot_product_attention(
         return out
     residual = lax.convert_element_type(lax.transpose(logsumexp(scores, -1), (0, 3, 1, 2)), k.dtype)
     return out, lax.stop_gradient(lax.reshape(residual, shape[:-1]))
+
+
+def _scores(q: Any, k: Any, bias: Any, scale: Any) -> Any:
+    """Return `query key^T scale + bias`, `[b, k, g, t, s]`, in float32 or a wider dtype; `g` is `n / k`."""
+    heads, groups = k.shape[2], q.shape[2] // k.shape[2]
+    q = lax.reshape(q, (*q.shape[:2], heads, groups, q.shape[3]))
+    scores = einsum("btkgh,bskh->bkgts", q, k, preferred_element_type=dtypes.promote_types(q.dtype, np.float32))
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else operand("dot_product_attention", scale, "scale")
+    scores = scores * factor
+    return scores if bias is None else lax.convert_element_type(scores + _grouped(bias, heads), scores.dtype)
 
 
 def _four_axes(name: str, x: Any) -> Any:
