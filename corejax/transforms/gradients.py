@@ -105,17 +105,15 @@ class Differentiation:
 
     def check_output(self, y: object) -> None:
         """Raise TypeError unless `y` is one real floating-point scalar (a complex one if `holomorphic`)."""
-        if type(y) is not Array and not isinstance(y, Tracer):
-            try:
-                get_aval(y)
-            except TypeError:
-                raise TypeError(
-                    f"{self.transform} is only defined for functions with one scalar output, but {self.fun_name} "
-                    f"returns {tree.tree_map(lambda x: get_aval(x) if is_array_like(x) else x, y)!r}"
-                    + (" (for a pair (out, aux) pass has_aux=True)" if isinstance(y, tuple) else "")
-                    + (": is its return statement missing?" if y is None else "")
-                ) from None
-        aval = get_aval(y)
+        try:
+            aval = get_aval(y)
+        except TypeError:
+            raise TypeError(
+                f"{self.transform} is only defined for functions with one scalar output, but {self.fun_name} "
+                f"returns {tree.tree_map(lambda x: get_aval(x) if is_array_like(x) else x, y)!r}"
+                + (" (for a pair (out, aux) pass has_aux=True)" if isinstance(y, tuple) else "")
+                + (": is its return statement missing?" if y is None else "")
+            ) from None
         if aval.shape != ():
             raise TypeError(
                 f"{self.transform} is only defined for scalar-output functions, but the output of {self.fun_name} has "
