@@ -124,13 +124,12 @@ class JVPTrace(Trace):
 
     def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
         """Check a result against its type `aval`, if known, and its tangent against the result; box them."""
-        out_aval: Any = getattr(out, "aval", None)
+        out_aval = getattr(out, "aval", None)
         if out_aval is not aval and aval is not None:
             check_result(jvp_rules, primitive, out, aval)
         if tangent is None:
             return out
-        is_tangent = out_aval is not None and getattr(tangent, "aval", None) is out_aval and out_aval.has_tangents
-        if not is_tangent:
+        if out_aval is None or not out_aval.has_tangents or getattr(tangent, "aval", None) is not out_aval:
             check_tangent(primitive, out, tangent)
             if out_aval is not None:
                 tangent = conform(tangent, out_aval)
