@@ -17,7 +17,6 @@ import numpy as np
 
 from corejax.extend import (
     ClosedJaxpr,
-    Derivation,
     Primitive,
     RuleRegistry,
     ShapedArray,
@@ -25,7 +24,6 @@ from corejax.extend import (
     Tracer,
     as_array,
     current_trace,
-    flat_decomposition,
     get_aval,
     host_value,
     jaxpr_as_fun,
@@ -217,17 +215,12 @@ def interval_jaxpr(
 # -- derived rules -----------------------------------------------------------------------------------------------
 
 
-def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
-    """Derive a rule that runs the primitive's decomposition on bounds; None if it has no decomposition."""
-    body = flat_decomposition(primitive)
-    if body is None:
-        return None
+@interval_rules.derivations.from_decomposition()
+def _of_decomposition(primitive: Primitive, body: Callable[..., Any]) -> Callable[..., Any]:
+    """Derive a rule that runs the primitive's decomposition on bounds."""
 
     def rule(*operands: Bounds, **params: Any) -> Any:
         outs = interval_flat(functools.partial(body, **params), operands, rounding.current())
         return outs if primitive.multiple_results else outs[0]
 
     return rule
-
-
-interval_rules.derivations.append(Derivation("decomposition", _from_decomposition, needs="a decomposition"))
