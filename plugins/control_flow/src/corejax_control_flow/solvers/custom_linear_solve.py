@@ -102,16 +102,15 @@ def custom_linear_solve(
     what, out_avals = f"custom_linear_solve: matvec {fun_name(matvec)}", recorded.jaxpr.out_avals
     check_returns(what, "right-hand side", in_tree, avals, recorded.out_tree, out_avals)
     forward = close_over_consts(recorded.jaxpr)
-    backward, vec_consts = None, []
-    if symmetric:
-        backward, vec_consts = forward, recorded.consts
-        transpose_solve = solve if transpose_solve is None else transpose_solve
-    elif transpose_solve is not None:
-        backward, vec_consts = _transposed(forward, len(recorded.consts)), recorded.consts
     solver, consts, out_tree = _solver(solve, forward, recorded.consts, in_tree, avals, has_aux)
-    transposed_solver: ClosedJaxpr | None = None
-    transposed_consts: list[Any] = []
+    backward = transposed_solver = None
+    vec_consts: Sequence[Any] = ()
+    transposed_consts: Sequence[Any] = ()
+    if symmetric and transpose_solve is None:
+        transpose_solve = solve
     if transpose_solve is not None:
+        backward = forward if symmetric else _transposed(forward, len(recorded.consts))
+        vec_consts = recorded.consts
         transposed_solver, transposed_consts, _ = _solver(
             transpose_solve, backward, vec_consts, in_tree, avals, has_aux
         )
@@ -143,10 +142,9 @@ def _transposed(program: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
 
 
 def _solver(
-    solve: Any, program: ClosedJaxpr | None, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
+    solve: Any, program: ClosedJaxpr, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
     """Trace a solver to a program of its closed-over values and the right-hand side."""
-    assert program is not None
     matvec = on_trees(f"custom_linear_solve: {fun_name(solve)} calls its linear function", program, consts, in_tree)
     what = f"custom_linear_solve: solver {fun_name(solve)}"
     return solver_program("custom_linear_solve", what, "right-hand side", solve, matvec, in_tree, avals, has_aux)

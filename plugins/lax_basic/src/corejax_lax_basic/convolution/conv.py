@@ -110,22 +110,16 @@ def conv_general_dilated(
     lhs_dilation = ones_unless(_NAME, "lhs_dilation", lhs_dilation, nd)
     rhs_dilation = ones_unless(_NAME, "rhs_dilation", rhs_dilation, nd)
     if isinstance(padding, str):
-        if any(d != 1 for d in lhs_dilation):
-            raise ValueError(
-                f"{_NAME}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}; pass "
-                "(low, high) pairs, or call conv_transpose"
-            )
+        _refuse_dilated(padding, lhs_dilation)
         spans = dilated_shape(permuted(kernel.shape, numbers.rhs_spec)[2:], rhs_dilation)
-        pads = tuple(padtype_to_pads(permuted(x.shape, numbers.lhs_spec)[2:], spans, strides, padding))
-    else:
-        pads = pairs(_NAME, padding)
+        padding = padtype_to_pads(permuted(x.shape, numbers.lhs_spec)[2:], spans, strides, padding)
     preferred = x.dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)
     out = _bind(
         lhs,
         rhs,
         operands_precision(_NAME, precision),
         window_strides=strides,
-        padding=pads,
+        padding=pairs(_NAME, padding),
         lhs_dilation=lhs_dilation,
         rhs_dilation=rhs_dilation,
         dimension_numbers=numbers,
@@ -134,6 +128,14 @@ def conv_general_dilated(
         preferred_element_type=preferred,
     )
     return place(_NAME, out, out_sharding)
+
+
+def _refuse_dilated(padding: str, lhs_dilation: Ints) -> None:
+    if any(d != 1 for d in lhs_dilation):
+        raise ValueError(
+            f"{_NAME}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}; pass (low, high) pairs, "
+            "or call conv_transpose"
+        )
 
 
 def _bind(lhs: Any, rhs: Any, precision: Any = None, **params: Any) -> Any:

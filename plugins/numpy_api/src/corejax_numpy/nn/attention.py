@@ -62,15 +62,9 @@ def dot_product_attention(
     """
     if implementation not in _IMPLEMENTATIONS:
         raise ValueError(f"dot_product_attention: implementation is None or 'xla', got {implementation!r}")
-    arguments: dict[str, Any] = {"query": query, "key": key, "value": value, "bias": bias, "mask": mask}
-    arrays: dict[str, Any] = {
-        name: array_argument("dot_product_attention", x, name)
-        if x is not None or name in ("query", "key", "value")
-        else None
-        for name, x in arguments.items()
-    }
+    arrays = _arrays(query=query, key=key, value=value, bias=bias, mask=mask)
     shape = arrays["query"].shape
-    operands: list[Any] = [x if x is None else _four_axes(name, x) for name, x in arrays.items()]
+    operands = [x if x is None else _four_axes(name, x) for name, x in arrays.items()]
     q, k, v, bias, mask = operands
     _check(q, k, v, bias, mask)
     scores = _scores(q, k, bias, scale)
@@ -85,13 +79,27 @@ def dot_product_attention(
     weights = lax.convert_element_type(softmax(scores), k.dtype)
     out = einsum("bkgts,bskh->btkgh", weights, v)
     if lengths[0] is not None:
-        is_valid = lax.broadcasted_iota(np.int32, (1, out.shape[1], 1, 1, 1), 1) < _per_batch(lengths[0], 5)
-        out = where(is_valid, out, like(out, 0))
+        out = _zero_after(out, lengths[0])
     out = lax.reshape(out, shape)
     if not return_residual:
         return out
     residual = lax.convert_element_type(lax.transpose(logsumexp(scores, -1), (0, 3, 1, 2)), k.dtype)
     return out, lax.stop_gradient(lax.reshape(residual, shape[:-1]))
+
+
+def _arrays(**arguments: Any) -> dict[str, Any]:
+    """Return the arguments as arrays, by name; None for optional ones that are not given."""
+    required = ("query", "key", "value")
+    return {
+        name: array_argument("dot_product_attention", x, name) if x is not None or name in required else None
+        for name, x in arguments.items()
+    }
+
+
+def _zero_after(out: Any, lengths: Any) -> Any:
+    """Replace the results for queries that are not valid by zeros."""
+    is_valid = lax.broadcasted_iota(np.int32, (1, out.shape[1], 1, 1, 1), 1) < _per_batch(lengths, 5)
+    return where(is_valid, out, like(out, 0))
 
 
 def _scores(q: Any, k: Any, bias: Any, scale: Any) -> Any:
