@@ -64,7 +64,7 @@ def dot_product_attention(
         raise ValueError(f"dot_product_attention: implementation is None or 'xla', got {implementation!r}")
     arrays = _arrays(query=query, key=key, value=value, bias=bias, mask=mask)
     shape = arrays["query"].shape
-    operands = [x if x is None else _four_axes(name, x) for name, x in arrays.items()]
+    operands: list[Any] = [x if x is None else _four_axes(name, x) for name, x in arrays.items()]
     q, k, v, bias, mask = operands
     _check(q, k, v, bias, mask)
     scores = _scores(q, k, bias, scale)
