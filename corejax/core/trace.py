@@ -233,6 +233,11 @@ def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
     return scoped
 
 
+def current_scope() -> tuple[Any, ...]:
+    """Return the names that operations are recorded under: of the equation that is replayed, or else of the thread."""
+    return state.scope if state.source is None else source_info.scope_of(state.source)
+
+
 def bottom_trace() -> Trace:
     """Return the trace at the bottom of every thread's stack."""
     return _State.trace

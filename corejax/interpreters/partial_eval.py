@@ -20,7 +20,7 @@ from corejax.arrays.array import Array, Value, as_array
 from corejax.base.lists import select_list
 from corejax.core.avals import FlatFun, Operands, Params, ShapedArray, get_aval
 from corejax.core.primitive import Primitive
-from corejax.core.trace import Trace, Tracer, run_with_trace, state
+from corejax.core.trace import Trace, Tracer, current_scope, run_with_trace, state
 from corejax.ir.check import check_jaxpr
 from corejax.ir.debug_info import Debug
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
@@ -59,7 +59,7 @@ class PartialEvalTrace(Trace):
         super().__init__(parent, debug)
         self.tape: list[JaxprEqn] = []
         self.copies: dict[int, tuple[np.ndarray, Array]] = {}
-        self.depth = len(state.scope if state.source is None else source_info.scope_of(state.source))
+        self.depth = len(current_scope())
         self.located = state.contexts > 0 or self.depth > 0
 
     def new_arg(self, aval: ShapedArray) -> PartialEvalTracer:

@@ -21,14 +21,14 @@ from corejax.arrays.array import Value
 from corejax.arrays.structural import structural
 from corejax.core.avals import FlatFun, Operands, ShapedArray, conform, get_aval
 from corejax.core.primitive import Primitive
-from corejax.core.trace import state
+from corejax.core.trace import current_scope, state
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import Tangent, tangent_aval, zeros_of
 from corejax.interpreters.staging import stage_closed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.messages.source_info import inside, needed, scope_of
+from corejax.messages.source_info import inside, needed
 from corejax.rules import RuleFn, transpose_rules
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import check_cotangents
@@ -74,8 +74,7 @@ def transpose_tape(eqns: list[JaxprEqn], cotangents: dict[Var, Value], wanted: S
     """
     table = transpose_rules.table
     add = structural.add
-    previous = state.source
-    scope = state.scope if previous is None else scope_of(previous)
+    previous, scope = state.source, current_scope()
     try:
         source = state.source = None
         for eqn in reversed(eqns):
@@ -151,8 +150,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Operands, args: Operands, cts: Sequence[
         return env.get(atom, atom) if type(atom) is Var else literal_value(atom)
 
     linear = []
-    previous = state.source
-    scope = state.scope if previous is None else scope_of(previous)
+    previous, scope = state.source, current_scope()
     try:
         for eqn in jaxpr.eqns:
             operands = [read(v) for v in eqn.invars]

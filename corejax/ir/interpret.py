@@ -13,10 +13,10 @@ import numpy as np
 
 from corejax.arrays.array import Array
 from corejax.base.seams import Slot
-from corejax.core.trace import state
+from corejax.core.trace import current_scope, state
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.ir.values import literal_scalar
-from corejax.messages.source_info import inside, scope_of
+from corejax.messages.source_info import inside
 from corejax.rules.attribution import attribute_to_rule
 from corejax.settings.config import config
 
@@ -67,8 +67,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
         if outs is not None:
             return outs
     env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
-    previous = state.source
-    scope = state.scope if previous is None else scope_of(previous)
+    previous, scope = state.source, current_scope()
     try:
         for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
             source = eqn.source_info
