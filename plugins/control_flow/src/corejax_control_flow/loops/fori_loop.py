@@ -137,18 +137,7 @@ def fori_loop(
             init_val = body_fun(Array(np.asarray(i, index.dtype), index), init_val)
         return results(init_val)
     bar = as_progress_bar("fori_loop", progress)
-    in_tree = tree.treedef_tuple([_LEAF, init_tree])
-    ends = decider_of(get_aval(lower), get_aval(upper))
-    if ends is not None:
-        lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
-    init, body = carry_fixed_point(
-        "fori_loop",
-        body_fun,
-        [lower, *init],
-        init_tree,
-        lambda avals: trace_dependent(ends, "fori_loop", body_fun, in_tree, avals, _Iteration),
-        lambda traced: traced.out_tree,
-    )
+    lower, upper, init, body = _traced(body_fun, lower, upper, init, init_tree)
     if length is None and not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         length = max(int(upper) - int(lower), 0)
     init = [*init, *[cell.get() for cell in body.cells]]
@@ -165,6 +154,25 @@ def fori_loop(
     cond = Traced(compare, [], tree.tree_structure(0))
     outs = while_traced(cond, body._replace(jaxpr=between), [init[0], upper, *init[1:]], bar)
     return tree.tree_unflatten(init_tree, write_cells(body.cells, outs[2:]))
+
+
+def _traced(
+    body_fun: Any, lower: Any, upper: Any, init: list[Any], init_tree: Any
+) -> tuple[Any, Any, list[Any], Traced]:
+    """Trace the body; return the bounds, the initial carries with the index first, and the body for their types."""
+    in_tree = tree.treedef_tuple([_LEAF, init_tree])
+    ends = decider_of(get_aval(lower), get_aval(upper))
+    if ends is not None:
+        lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
+    init, body = carry_fixed_point(
+        "fori_loop",
+        body_fun,
+        [lower, *init],
+        init_tree,
+        lambda avals: trace_dependent(ends, "fori_loop", body_fun, in_tree, avals, _Iteration),
+        lambda traced: traced.out_tree,
+    )
+    return lower, upper, init, body
 
 
 def _symbolic_length(lower: Any, upper: Any) -> Any:
