@@ -1,4 +1,4 @@
-"""What is measured in processes that have one of the two libraries, in turn: calls with host values, and first results.
+"""What is measured in processes that have one of the two libraries, in turn: calls, imports, first results, tracing.
 
 With jax in the process, whose setting for 64-bit types every dispatcher follows from then on, corejax makes buffers of
 NumPy arrays and Python numbers itself: calls with these cost more than where jax is not imported.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import timing
 
@@ -171,12 +171,25 @@ assert not [m for m in sys.modules if m.startswith(("corejax_", "scipy", "jaxlib
 _FIRST_PLUGINS = {"COREJAX_PLUGINS": "lax_basic,numpy_api,control_flow,xla_backend"}
 
 
+def _started(programs: Sequence[str], rounds: int) -> list[float]:
+    """Return the least time of new processes for each program; the programs run in turn."""
+    times = [[timing.process_time(program, 2) for program in programs] for _ in range(rounds)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
 def imports(rounds: int) -> list[timing.Result]:
     """`import corejax` with all plugins that are installed, beside the first four: it loads none of them."""
-    programs = [_IMPORT.format(names) for names in ({}, _FIRST_PLUGINS)]
-    times = [[timing.process_time(program, 2) for program in programs] for _ in range(rounds)]
-    everything, few = map(min, zip(*times, strict=True))
+    everything, few = _started([_IMPORT.format(names) for names in ({}, _FIRST_PLUGINS)], rounds)
     return [timing.Result("import of corejax with all plugins, beside four of them", everything, few, 1.05)]
+
+
+_OPERATION = "import {0}.numpy as jnp; import numpy as np; x = jnp.asarray(np.ones(8, np.float32)); x + x"
+
+
+def first_operation(rounds: int) -> list[timing.Result]:
+    """Import `numpy` of a library, and add two arrays."""
+    ours, theirs = _started([_OPERATION.format(lib) for lib in ("corejax", "jax")], rounds)
+    return [timing.Result("import and first op", ours, theirs, 0.3)]
 
 
 _USE = """
@@ -201,10 +214,51 @@ def first_use(rounds: int) -> list[timing.Result]:
     return [timing.Result("first use of jit without jaxlib's import, beside 120 ms", use - own, 0.12, 1.0)]
 
 
+_LENGTHS = """
+import json, time
+import numpy as np
+import {0} as lib
+import {0}.numpy as jnp
+from {0} import lax
+
+
+def chain(count):
+    def f(x):
+        for _ in range(count // 2):
+            x = lax.mul(lax.sin(x), x)
+        return x
+
+    return f
+
+
+def tracing(count):
+    f = chain(count)
+    start = time.process_time()
+    lib.make_jaxpr(f)(x)
+    return time.process_time() - start
+
+
+x = jnp.asarray(np.arange(8, dtype=np.float32) / 8)
+print(json.dumps([min(tracing(count) for _ in range(5)) for count in (2000, 20000)]))
+"""
+
+
+def lengths(rounds: int) -> list[timing.Result]:
+    """CPU time of tracing 20,000 equations beside 2,000, by each library."""
+    both = _both(_LENGTHS, _LENGTHS, rounds)
+    name = "tracing 20,000 against 2,000 equations"
+    return [
+        timing.Result(f"{name}{which}", long, short, wanted)
+        for which, wanted, (short, long) in zip(("", ", jax"), (10.2, None), both, strict=True)
+    ]
+
+
 CASES: dict[str, Callable[[int], list[timing.Result]]] = {
+    "import and first op": first_operation,
     "import of corejax": imports,
     "first use of jit": first_use,
     "jitted calls, alone": calls,
     "first results": first_results,
     "cached on disk": cached_results,
+    "tracing 20,000 against 2,000 equations": lengths,
 }

@@ -1,4 +1,4 @@
-"""What grows with what: times against the length of a program and the depth of a nest, memory against policies."""
+"""What grows with what: times against the depth of a nest, memory against the length of a program and policies."""
 
 from __future__ import annotations
 
@@ -30,13 +30,6 @@ def best(make: Callable[[], Callable[[], Any]], rounds: int) -> float:
         call()
         times.append(time.process_time() - start)
     return min(times)
-
-
-def lengths(lib: Any) -> tuple[float, float]:
-    """Return the seconds in which a library traces 2,000 and 20,000 equations."""
-    a = lib.numpy.asarray(X)
-    short, long = (best(lambda n=n: lambda: lib.make_jaxpr(chain(lib.lax, n))(a), 5) for n in (2000, 20000))
-    return short, long
 
 
 def mebibytes(lib: Any) -> float:
@@ -127,4 +120,4 @@ def memory() -> dict[str, tuple[int, int]]:
     return {name: (_temporaries(corejax, p(corejax)), _temporaries(jax, p(jax))) for name, p in policies.items()}
 
 
-__all__ = ["DEPTHS", "Curve", "depths", "lengths", "mebibytes", "memory"]
+__all__ = ["DEPTHS", "Curve", "depths", "mebibytes", "memory"]

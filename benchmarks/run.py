@@ -28,8 +28,6 @@ from rich.table import Table
 
 import corejax
 
-IMPORT = "import {0}.numpy as jnp; import numpy as np; x = jnp.asarray(np.ones(8, np.float32)); x + x"
-
 
 def wanted(name: str, words: list[str]) -> bool:
     """Whether a name contains one of the words, or there are none."""
@@ -41,11 +39,7 @@ def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result
     chosen = [c for c in CASES if wanted(c.name, words) and c.devices == 1 and not c.apart]
     results = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("measuring", total=len(chosen) + 2 + len(alone.CASES))
-        if wanted("import and first op", words):
-            ours, theirs = (timing.process_time(IMPORT.format(lib), rounds) for lib in ("corejax", "jax"))
-            results.append(timing.Result("import and first op", ours, theirs, 0.3))
-        progress.advance(task)
+        task = progress.add_task("measuring", total=len(chosen) + len(alone.CASES))
         for name, measure in alone.CASES.items():
             progress.update(task, description=name)
             if wanted(name, words):
@@ -56,10 +50,6 @@ def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result
             results.append(result_of(c, rounds, budget))
             progress.advance(task)
         results += each_alone(words, rounds, budget)
-        if wanted("tracing 20,000 against 2,000 equations", words):
-            for name, lib, limit in (("", corejax, 10.2), (", jax", jax, None)):
-                small, large = growth.lengths(lib)
-                results.append(timing.Result(f"tracing 20,000 against 2,000 equations{name}", large, small, limit))
         if wanted("memory of 20,000 equations", words):
             ours, theirs = growth.mebibytes(corejax), growth.mebibytes(jax)
             results.append(timing.Result("memory of 20,000 equations", ours, theirs, 1.0, unit="MiB"))

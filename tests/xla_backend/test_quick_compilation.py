@@ -16,7 +16,7 @@ from corejax.extend.devices import CompileOptions
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla import flags as flags_of_programs
 from corejax_xla_backend._xla.executable import lower
-from corejax_xla_backend._xla.flags import depth_of, extent_of, kernels_of
+from corejax_xla_backend._xla.flags import FEWER_PASSES, depth_of, extent_of, kernels_of
 
 
 def network(x: Any) -> Any:
@@ -215,6 +215,39 @@ def test_small_programs_compile_without_emitters_of_fusions(flags: list[dict[str
 def test_options_of_a_small_program_come_first(flags: list[dict[str, Any]]) -> None:
     corejax.jit(jnp.sin, compiler_options={"xla_cpu_use_fusion_emitters": True})(np.ones(3, np.float32))
     assert flags == [{"xla_cpu_use_fusion_emitters": True}]
+
+
+def layers(x: Any, w: Any) -> Any:
+    for _ in range(9):
+        x = jnp.tanh(x @ w) * 0.5
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "rows", "width", "few"),
+    [
+        (layers, None, 64, True),
+        (lambda x, w: lax.fori_loop(0, 9, lambda i, x: layers(x, w), x), None, 64, True),
+        (lambda x, w: layers(x, w) + x.max() + x.min(), None, 64, True),
+        (lambda x, w: [layers(x, w), *(x + i for i in range(10))], None, 64, False),  # other kernels are the most
+        (layers, None, 101, False),
+        (lambda x, w: layers(x, w * 0.5), None, 64, False),  # the product with a number is another large kernel
+        (layers, 2, 64, False),  # products of matrices are calls of a library
+        (lambda x, w: corejax.vmap(layers, (None, 0))(x, w[None]), None, 8, False),
+        (lambda x, w: jnp.tanh(x), None, 64, False),
+    ],
+)
+def test_products_with_vectors_compile_with_fewer_passes(
+    flags: list[dict[str, Any]], function: Any, rows: int | None, width: int, few: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(width, width)).astype(np.float32) / np.float32(width**0.5)
+    x = rng.normal(size=width if rows is None else (rows, width)).astype(np.float32)
+    got = corejax.jit(function)(x, w)
+    wanted = corejax.jit(function, compiler_options={"xla_backend_optimization_level": 3})(x, w)
+    assert [given.get("xla_backend_optimization_level") for given in flags] == [1 if few else None, 3]
+    assert (flags[0].items() >= FEWER_PASSES.items()) is few
+    corejax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6), got, wanted)
 
 
 def chain(x: Any, length: int) -> Any:

@@ -29,10 +29,10 @@ LOOPS = 2
 # 50,000 end the process; with any limit from 64 to 256, they compile in 8 s.
 LONGEST_LOOP = 256
 # Operations besides the elementwise ones that XLA fuses into the loops that read their results.
-_FUSED = frozenset(
-    {"broadcast_in_dim", "concatenate", "expand_dims", "pad", "reshape", "rev", "select_n", "slice", "squeeze"}
-    | {"transpose"}
-)
+_FUSED = frozenset([
+    "broadcast_in_dim", "concatenate", "expand_dims", "pad", "reshape", "rev", "select_n", "slice", "squeeze",
+    "transpose",
+])  # fmt: skip
 _NO_LOOPS: frozenset[Any] = frozenset()
 
 

@@ -86,12 +86,9 @@ class Inlining(Function):
         computed in the loop that reads a value (`chains`).
         """
         env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))
-        module, platform = self.module, self.platform
-        outer_state = self.mark, self.scope, self.source
-        scope = self.scope
-        rules: dict[Any, Any] = {}
-        repeated: frozenset[Any] | None = None
-        links_of: dict[Primitive, int | None] = {}
+        module, platform, scope = self.module, self.platform, self.scope
+        outer_state = self.mark, scope, self.source
+        rules: dict[Primitive, tuple[Any, int | None]] = {}
         # The fact that no value is of a subclass of `Value`; most programs need no other test of the kinds of values.
         plain = {Value}.issuperset(map(type, vals))
         scalars: dict[Var | Literal, Any] = {}
@@ -104,19 +101,16 @@ class Inlining(Function):
             return self.constant(atom.val, atom.aval.dtype)
 
         for eqn in jaxpr.eqns:
-            primitive = eqn.primitive
-            rule = rules.get(primitive)
-            if rule is None and primitive not in physical_rules:
-                rule = rules[primitive] = _translation(eqn, platform)
-                links_of[primitive] = links(primitive)
-            source = eqn.source_info
+            primitive, invars, source = eqn.primitive, eqn.invars, eqn.source_info
+            rule_and_links = rules.get(primitive)
+            if rule_and_links is None:
+                rule_and_links = rules[primitive] = _rule_and_links(eqn, platform)
+            rule, length = rule_and_links
             place = (primitive, id(source[0]), source[1:]) if source is not None else primitive
             mark_and_scope = marks.get(place)
             if mark_and_scope is None or "name" in eqn.params:
-                mark_and_scope = marks[place] = self.module.locations.of_equation(scope, eqn)
-            self.mark, self.scope = mark_and_scope
-            self.source = source
-            invars = eqn.invars
+                mark_and_scope = marks[place] = module.locations.of_equation(scope, eqn)
+            (self.mark, self.scope), self.source = mark_and_scope, source
             operands = [env[v] if type(v) is Var else read(v) for v in invars]
             if rule is None or (not plain and PackedValue in map(type, operands)):
                 rule = rule_of_parts(eqn) or _translation(eqn, platform)
@@ -124,7 +118,7 @@ class Inlining(Function):
             try:
                 out = rule(self, [v.aval for v in invars], operands, **eqn.params)
             except Exception as error:
-                attribute_to_rule(error, primitive, eqn.source_info, "xla_translation")
+                attribute_to_rule(error, primitive, source, "xla_translation")
                 raise
             outs = results_of_rule(primitive, out, eqn.outvars)
             if module.opaque > opaque:
@@ -133,27 +127,24 @@ class Inlining(Function):
                 outs = _known_results(eqn, operands, scalars, outs)
             elif scalars and not scalars.keys().isdisjoint(invars):
                 _mark_nan(eqn, scalars, outs)
-            more = links_of.get(primitive)
-            if more is not None:
-                chain = 0
-                for x in operands:  # as `longest_chain` does, without a call for each equation
-                    if x.chain > chain:
-                        chain = x.chain
-                outs[0].chain = chain + more
+            if length is not None:
+                outs[0].chain = length + longest_chain(operands)
             if outs and outs[0].chain > LONGEST_CHAIN and module.stores_values:
-                repeated = read_repeatedly(jaxpr, module.repeated).repeated if repeated is None else repeated
-                all_are_stored = outs[0].chain > LONGEST_LOOP and outs[0].aval.shape
-                if all_are_stored or not repeated.isdisjoint(eqn.outvars):
-                    both = zip(eqn.outvars, outs, strict=True)
-                    outs = [self.materialized(x) if all_are_stored or v in repeated else x for v, x in both]
+                outs = self._stored(jaxpr, eqn, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
-                if v.aval.refinement is not None:
-                    env.update(zip(eqn.outvars, _constrain_results(self, eqn, outs), strict=True))
-                    break
-                env[v] = x
+                env[v] = x if v.aval.refinement is None else _constrained(self, eqn, v.aval, x)
             plain = plain and type(out) is Value
         self.mark, self.scope, self.source = outer_state
         return [read(v) for v in jaxpr.outvars]
+
+    def _stored(self, jaxpr: Jaxpr, eqn: JaxprEqn, outs: Sequence[Value]) -> Sequence[Value]:
+        """Return the results of an equation at the end of a long chain, stored if `chains` says so."""
+        repeated = read_repeatedly(jaxpr, self.module.repeated).repeated
+        all_are_stored = outs[0].chain > LONGEST_LOOP and outs[0].aval.shape
+        if not all_are_stored and repeated.isdisjoint(eqn.outvars):
+            return outs
+        both = zip(eqn.outvars, outs, strict=True)
+        return [self.materialized(x) if all_are_stored or v in repeated else x for v, x in both]
 
     def _partition_if_possible(
         self,
@@ -345,6 +336,13 @@ def _evaluate(eqn: JaxprEqn, vals: Sequence[Any]) -> Any:
         return host_value(eqn.primitive.bind(*vals, **eqn.params))[()]
 
 
+def _rule_and_links(eqn: JaxprEqn, platform: str) -> tuple[Callable[..., Any] | None, int | None]:
+    """Return the translation rule of an equation's primitive and what it adds to a chain; None for a physical rule."""
+    if eqn.primitive in physical_rules:
+        return None, None
+    return _translation(eqn, platform), links(eqn.primitive)
+
+
 def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
     """Return the translation rule of an equation's primitive for a platform."""
     try:
@@ -355,24 +353,18 @@ def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
         raise
 
 
-def _constrain_results(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[Value]:
-    """Constrain an equation's results to the shardings in their types.
+def _constrained(ctx: Any, eqn: JaxprEqn, aval: ShapedArray, x: Value) -> Value:
+    """Constrain a result of an equation to the sharding in its type.
 
     A result needs no constraint if an operand has the same shape and sharding.
     """
     if ctx.module.manual is not None or not eqn.primitive.tags.isdisjoint(_CONSTRAINING):
-        return list(outs)
-    known = {(v.aval.shape, v.aval.explicit_sharding) for v in eqn.invars}
-    return [
-        x
-        if v.aval.explicit_sharding is None or is_stored(v.aval) or (v.aval.shape, v.aval.explicit_sharding) in known
-        else _constrain(ctx, x, v.aval)
-        for x, v in zip(outs, eqn.outvars, strict=True)
-    ]
-
-
-def _constrain(ctx: Any, x: Value, aval: ShapedArray) -> Value:
-    """Append a sharding constraint from a type with a sharding over axes of type Explicit."""
-    text = ctx.sharding_text(aval.explicit_sharding, aval.ndim, aval.explicit_sharding.mesh.are_all_axes_explicit)
+        return x
+    sharding = aval.explicit_sharding
+    if sharding is None or is_stored(aval):
+        return x
+    if any((v.aval.shape, v.aval.explicit_sharding) == (aval.shape, sharding) for v in eqn.invars):
+        return x
+    text = ctx.sharding_text(sharding, aval.ndim, sharding.mesh.are_all_axes_explicit)
     constrained: Value = ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}")
     return constrained
