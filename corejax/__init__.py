@@ -13,12 +13,11 @@ from corejax import errors as _errors
 from corejax import plugins as plugins
 from corejax.base import stubs as _stubs
 from corejax.base.texts import suggest_names as _suggest_names
-from corejax.programs import host_programs as _host_programs  # provides the evaluation of programs on NumPy arrays
 
 _names = _stubs.names_of_stub(__name__)
 __all__ = [name for name, (_, inner) in _names.items() if inner]  # modules have no inner name
 _suggest_names(vars(_errors))
-plugins.wire(_os.path.dirname(__file__), _names)
+_modules = plugins.wire(_os.path.dirname(__file__), _names)
 
 
 def __getattr__(name: str) -> object:
@@ -30,6 +29,8 @@ def __getattr__(name: str) -> object:
         pass  # an interrupted import of corejax has imported the module
     elif name in _names:
         value = _stubs.import_name(*_names[name])
+    elif name in _modules:
+        value = _stubs.import_name(f"corejax.{name}", "")
     elif name.startswith("_"):  # plugins export no private names
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")
     elif (value := plugins.manager().exported(name)) is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from corejax.base.texts import how_to_install
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import plugins_named
 from corejax.cli.output import JSON_VERSION, print_json, print_table
-from corejax.core.primitive import primitives
 from corejax.messages.homes import HOMES, install_advice
 from corejax.plugins import load_everything, manager
 from corejax.plugins._records import PluginRecord, causes
@@ -51,9 +49,8 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
         raise click.UsageError("--load and --no-load exclude each other")
     if load or (not no_load and manager().usable_manifests() is None):
         load_everything()
-    counts = Counter(primitive.provenance.plugin for primitive in list(primitives.values()))
     records = list(manager().discover().values()) if not names else [r for name in names for r in plugins_named(name)]
-    entries = [_entry(record, counts) for record in dict.fromkeys(records)]
+    entries = [_entry(record) for record in dict.fromkeys(records)]
     entries.sort(key=lambda entry: entry["name"])
     if as_json:
         print_json({"format": "corejax-plugins", "version": JSON_VERSION, "plugins": entries})
@@ -64,14 +61,11 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
         click.get_current_context().exit(1)
 
 
-def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
+def _entry(record: PluginRecord) -> dict[str, Any]:
     reasons = [] if record.fault is None else [*causes(record.fault), *record.unmet]
     for what, fault in record.late_faults.items():
         reasons += [f"{what}: {cause}" for cause in causes(fault)]
     manifest = manager().manifest(record)
-    count = counts[record.name] if record.status == "loaded" else None
-    if count is None and manifest.manifest is not None and record.status == "found":
-        count = len(manifest.manifest.primitives)
     return {
         "name": record.name,
         "distribution": record.distribution,
@@ -79,11 +73,22 @@ def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
         "status": record.status,
         "manifest": manifest.word,
         "manifest_problem": manifest.problem,
-        "primitives": count,
+        "primitives": _count(record, manifest.manifest),
         "backends": _backends(record, manifest.manifest),
         "entry_point": record.value,
         "causes": reasons,
     }
+
+
+def _count(record: PluginRecord, manifest: Manifest | None) -> int | None:
+    """Return the number of the plugin's primitives, from its manifest if it is not loaded; None if it is not known."""
+    if record.status == "found":
+        return None if manifest is None else len(manifest.primitives)
+    if record.status != "loaded":
+        return None
+    from corejax.core.primitive import primitives  # imported here, for manifests are read without NumPy
+
+    return sum(primitive.provenance.plugin == record.name for primitive in list(primitives.values()))
 
 
 def _backends(record: PluginRecord, manifest: Manifest | None) -> list[str]:

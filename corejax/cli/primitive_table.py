@@ -6,13 +6,13 @@ name, or a manifest was written without the derivations of another plugin.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from corejax import plugins
 from corejax.cli.rule_status import RuleStatus, rule_statuses, status_of
-from corejax.core.primitive import primitives
 from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
 from corejax.rules import registries
 from corejax.settings.config import config
@@ -82,7 +82,8 @@ class PrimitiveTable(NamedTuple):
 
 def primitive_table(*, load: bool = False) -> PrimitiveTable:
     """Return all installed primitives; `load` loads plugins even if their manifests suffice."""
-    manifests = None if load or primitives else plugins.manager().usable_manifests()
+    core = sys.modules.get("corejax.core.primitive")  # without it, this process has no primitives
+    manifests = None if load or (core and core.primitives) else plugins.manager().usable_manifests()
     if manifests is None:
         plugins.load_everything()
     required = {kind: registry.required for kind, registry in registries.items()}
@@ -100,6 +101,8 @@ def primitive_table(*, load: bool = False) -> PrimitiveTable:
 
 
 def _of_tables(kinds: list[str]) -> tuple[list[Row], list[Override]]:
+    from corejax.core.primitive import primitives  # imported here, for manifests are read without NumPy
+
     rows, overrides = [], []
     for p in list(primitives.values()):
         origin, statuses = p.provenance, rule_statuses(p)

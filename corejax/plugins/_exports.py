@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from corejax.arrays.backends import Backend, backends, problem_of
-from corejax.arrays.structural import structural
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
 from corejax.core import array_methods
@@ -66,6 +65,8 @@ class Exports:
                 raise PluginError(f"{hook} must return entries such as {form}; got {name!r}: {declared!r}")
             config.add_setting(name, *declared, by=by)
         for name, operation in _mapping(record, hook := "corejax_provide_operations").items():
+            from corejax.arrays.structural import structural  # it imports arrays, which most plugins do not need
+
             if not callable(operation):
                 raise PluginError(f"{hook} must return functions, as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
             structural.provide(name, operation, by=by)
@@ -84,7 +85,8 @@ class Exports:
                 raise PluginError(f"{hook}: the target {target!r} of {name!r} is not the name of a module or object")
         record.offers |= exports
         for name, target in exports.items():
-            if (earlier := self.target(name)) or name in self.reserved or name.partition(".")[0] in closed:
+            taken = name in self.reserved or name.partition(".")[0] in closed or _is_of_kernel(name)
+            if (earlier := self.target(name)) or taken:
                 owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
                 message = f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
                 raise DuplicateRegistrationError(message)
@@ -128,6 +130,12 @@ class Exports:
     def target(self, name: str) -> tuple[str, PluginRecord] | None:
         """Return the place of a facade name's object or a namespace's module, and the plugin that exports it."""
         return self.names.get(name) or self.namespaces.get(name)
+
+
+def _is_of_kernel(name: str) -> bool:
+    """Return True if a module of the kernel that plugins complete defines a name (`dtypes.bfloat16`) itself."""
+    module, _, inner = name.rpartition(".")
+    return module in _COMPLETED and inner in importlib.import_module(f"corejax.{module}")._own_names
 
 
 def _mapping(record: PluginRecord, hook: str) -> Mapping[Any, Any]:

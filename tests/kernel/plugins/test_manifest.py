@@ -20,7 +20,8 @@ from corejax.core.primitive import primitives
 from corejax.errors import PluginMissingError
 from corejax.plugins import manifest
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins.manifest import FILE, known_derivations
+from corejax.plugins.manifest import FILE
+from corejax.rules import registries
 from corejax.settings.config import config
 from tests.kernel.cli.test_cli import TABLE
 from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
@@ -316,7 +317,7 @@ def test_inside_a_namespace_package_and_without_running_any_of_it(site: Site, ru
     site._describe("acme-thing", "1.0", {"thing": "acme_space.corejax_thing.plugin"})
     record = plugins.manager().discover()["thing"]
     empty = {"plugin": "thing", "distribution": "acme-thing", "version": "1.0", "api_version": 1, "sources": ""}
-    known = [[kind, d, owner] for kind, d, owner in known_derivations()]
+    known = [[kind, name, None] for kind, registry in registries.items() for name in registry.derived_by]
     data = {**empty, "primitives": {"thing.p": {"module": "m"}}, "derivations_known": known}
     (inner / FILE).write_text(json.dumps({"manifest_version": 1, "plugins": {"thing": data}}))
     assert manifest.find(record, 1).word == "good"
