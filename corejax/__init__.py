@@ -7,7 +7,6 @@ imported when they are first used.
 # `__init__.pyi` lists the kernel's names.
 
 import os as _os
-import sys as _sys
 
 from corejax import errors as _errors
 from corejax import plugins as plugins
@@ -17,7 +16,7 @@ from corejax.base.texts import suggest_names as _suggest_names
 _names = _stubs.names_of_stub(__name__)
 __all__ = [name for name, (_, inner) in _names.items() if inner]  # modules have no inner name
 _suggest_names(vars(_errors))
-_modules = plugins.wire(_os.path.dirname(__file__), _names)
+plugins.wire(_os.path.dirname(__file__), _names)
 
 
 def __getattr__(name: str) -> object:
@@ -25,11 +24,9 @@ def __getattr__(name: str) -> object:
         from corejax.plugins._discovery import version_of
 
         return version_of("corejax")
-    if (value := _sys.modules.get(f"corejax.{name}")) is not None:
-        pass  # an interrupted import of corejax has imported the module
-    elif name in _names:
+    if name in _names:
         value = _stubs.import_name(*_names[name])
-    elif name in _modules:
+    elif name in plugins._reserved:  # a module of the kernel
         value = _stubs.import_name(f"corejax.{name}", "")
     elif name.startswith("_"):  # plugins export no private names
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")

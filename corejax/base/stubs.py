@@ -27,13 +27,10 @@ def names_of_stub(module: str) -> dict[str, tuple[str, str]]:
 
 
 def import_name(home: str, name: str) -> Any:
-    """Import the object that a line of a stub lists; `name` is "" for a module.
-
-    With the first object that needs primitives, import the whole kernel: higher floors fill slots and derive rules.
-    """
+    """Import the object that a line of a stub lists; `name` is "" for a module."""
     if not name:
         return import_module(home)
     value = getattr(import_module(home), name)
-    if "corejax.core.primitive" in sys.modules:
+    if "corejax.core.primitive" in sys.modules:  # the object needs the kernel's higher floors as well, to fill slots
         import_module("corejax.programs")
     return value

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from corejax.arrays.backends import backends
+from corejax.base.registered import primitives
 from corejax.base.texts import how_to_install
-from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import plugins_named
-from corejax.cli.output import JSON_VERSION, print_json, print_table
+from corejax.cli.output import JSON_VERSION, print_json, print_table, report_selection
 from corejax.messages.homes import HOMES, install_advice
 from corejax.plugins import load_everything, manager
 from corejax.plugins._records import PluginRecord, causes
-from corejax.plugins.manifest import Manifest
 
 
 @click.command("plugins")
@@ -49,8 +49,9 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
         raise click.UsageError("--load and --no-load exclude each other")
     if load or (not no_load and manager().usable_manifests() is None):
         load_everything()
+    counts = Counter(primitive.provenance.plugin for primitive in list(primitives.values()))
     records = list(manager().discover().values()) if not names else [r for name in names for r in plugins_named(name)]
-    entries = [_entry(record) for record in dict.fromkeys(records)]
+    entries = [_entry(record, counts) for record in dict.fromkeys(records)]
     entries.sort(key=lambda entry: entry["name"])
     if as_json:
         print_json({"format": "corejax-plugins", "version": JSON_VERSION, "plugins": entries})
@@ -61,11 +62,15 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
         click.get_current_context().exit(1)
 
 
-def _entry(record: PluginRecord) -> dict[str, Any]:
+def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
     reasons = [] if record.fault is None else [*causes(record.fault), *record.unmet]
     for what, fault in record.late_faults.items():
         reasons += [f"{what}: {cause}" for cause in causes(fault)]
     manifest = manager().manifest(record)
+    count = counts[record.name] if record.status == "loaded" else None
+    provided = [name for name, (_, owner) in backends.provided.items() if owner is record]
+    if record.status == "found" and manifest.manifest is not None:
+        count, provided = len(manifest.manifest.primitives), list(manifest.manifest.backends)
     return {
         "name": record.name,
         "distribution": record.distribution,
@@ -73,29 +78,11 @@ def _entry(record: PluginRecord) -> dict[str, Any]:
         "status": record.status,
         "manifest": manifest.word,
         "manifest_problem": manifest.problem,
-        "primitives": _count(record, manifest.manifest),
-        "backends": _backends(record, manifest.manifest),
+        "primitives": count,
+        "backends": provided,
         "entry_point": record.value,
         "causes": reasons,
     }
-
-
-def _count(record: PluginRecord, manifest: Manifest | None) -> int | None:
-    """Return the number of the plugin's primitives, from its manifest if it is not loaded; None if it is not known."""
-    if record.status == "found":
-        return None if manifest is None else len(manifest.primitives)
-    if record.status != "loaded":
-        return None
-    from corejax.core.primitive import primitives  # imported here, for manifests are read without NumPy
-
-    return sum(primitive.provenance.plugin == record.name for primitive in list(primitives.values()))
-
-
-def _backends(record: PluginRecord, manifest: Manifest | None) -> list[str]:
-    """Return the names of the plugin's backends, from its manifest if it is not loaded."""
-    if record.status == "found":
-        return [] if manifest is None else list(manifest.backends)
-    return [name for name, (_, owner) in backends.provided.items() if owner is record]
 
 
 def _print_text(entries: Sequence[dict[str, Any]]) -> None:

@@ -6,12 +6,12 @@ name, or a manifest was written without the derivations of another plugin.
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from corejax import plugins
+from corejax.base.registered import primitives
 from corejax.cli.rule_status import RuleStatus, rule_statuses, status_of
 from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
 from corejax.rules import registries
@@ -82,8 +82,7 @@ class PrimitiveTable(NamedTuple):
 
 def primitive_table(*, load: bool = False) -> PrimitiveTable:
     """Return all installed primitives; `load` loads plugins even if their manifests suffice."""
-    core = sys.modules.get("corejax.core.primitive")  # without it, this process has no primitives
-    manifests = None if load or (core and core.primitives) else plugins.manager().usable_manifests()
+    manifests = None if load or primitives else plugins.manager().usable_manifests()
     if manifests is None:
         plugins.load_everything()
     required = {kind: registry.required for kind, registry in registries.items()}
@@ -101,13 +100,11 @@ def primitive_table(*, load: bool = False) -> PrimitiveTable:
 
 
 def _of_tables(kinds: list[str]) -> tuple[list[Row], list[Override]]:
-    from corejax.core.primitive import primitives  # imported here, for manifests are read without NumPy
-
     rows, overrides = [], []
     for p in list(primitives.values()):
         origin, statuses = p.provenance, rule_statuses(p)
         rules = {kind: statuses[kind] for kind in kinds}
-        rows.append(Row(p.name, origin.plugin, origin.version, *origin, rules))
+        rows.append(Row(p.name, origin.plugin, origin.version, origin.module, origin.file, origin.line, rules))
         for kind in kinds:
             for platform, rule in registries[kind].written(p):
                 if rule.overriding:

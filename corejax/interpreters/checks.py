@@ -76,11 +76,7 @@ def refuse_leaks(trace: Trace) -> None:
 
 
 def follow_settings() -> None:
-    """Import the plugin's checks if a setting asks for one, and update their layers.
-
-    Raises:
-        PluginMissingError: no plugin has checks; the message names the distribution to install.
-    """
+    """Import the plugin's checks if a setting asks for one, and update their layers."""
     global _checks
     names = ("debug_nans", "debug_infs", "check_tracer_leaks", *evaluation_checks)
     on = [name for name in names if config.values().get(name)]

@@ -14,8 +14,7 @@ Read the modules in this order (those with an underscore are private to this pac
 - `_missing_names` and `_requirements` make error messages. `_isolation` is for tests.
 
 This module connects the lower floors to the plugin manager. A missing rule, operator, structural operation or facade
-name loads the plugins. Before that nothing is discovered or imported, not even pluggy. This package imports no arrays,
-so that the command lists plugins without NumPy.
+name loads the plugins. Before that nothing is discovered or imported, not even pluggy, and nothing here needs NumPy.
 """
 
 from __future__ import annotations
@@ -28,8 +27,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from corejax.base import plugin_access, provenance
+from corejax.base.registered import registries
 from corejax.core import array_methods
 from corejax.errors import PluginMissingError
+from corejax.plugins._finder import install
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.settings.config import config
 
@@ -80,22 +81,14 @@ def errors() -> list[PluginRecord]:
 
 def load_everything() -> None:
     """Load the primitives, the rule kinds and the rules of every kind of every plugin, as `list-primitives` does."""
-    from corejax.rules import registries  # not needed to find plugins
-
     manager().load_primitives()
     manager().load_rule_kinds()
     for kind in list(registries):
         manager().load_rules(kind)
 
 
-def wire(kernel_directory: str, names: Iterable[str]) -> set[str]:
-    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls this once, with its own names.
-
-    Returns:
-        The names of the kernel's modules.
-    """
-    from corejax.plugins import _finder
-
+def wire(kernel_directory: str, names: Iterable[str]) -> None:
+    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls this once, with its own names."""
     # A directory without `__init__.py` holds the stubs of a plugin's namespace and is no module of the kernel.
     kernel_modules = {
         entry.name.partition(".")[0]
@@ -108,13 +101,12 @@ def wire(kernel_directory: str, names: Iterable[str]) -> set[str]:
         lambda name: missing_name(name, importing=is_import_from(sys._getframe(3)))
     )
     provenance.set_resolver(lambda module: manager().owner_of(module))
-    _finder.install(manager, kernel_modules)
+    install(manager, kernel_modules)
     config.changed.connect(_turn_on_checks)
     try:
         _turn_on_checks()  # environment variables may have turned one on
     except PluginMissingError as error:
         warnings.warn(str(error), stacklevel=3)
-    return kernel_modules
 
 
 def _turn_on_checks() -> None:

@@ -261,6 +261,7 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
         if len(set(offered)) < len(offered) or not taken.isdisjoint(offered):
             return False
         taken.update(offered)
+    derivations: set[tuple[str, str, str | None]]
     derivations = {(kind, name, None) for kind, registry in registries.items() for name in registry.derived_by}
     derivations |= {(kind, name, plugin) for plugin, m in manifests.items() for kind, name in m.derivations}
     if any(derivations - {tuple(d) for d in m.derivations_known} for m in manifests.values()):

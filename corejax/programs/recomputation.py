@@ -5,7 +5,7 @@ A plugin exports a `Recomputation` as `corejax.recomputation`. Without one, part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from corejax.base.plugin_access import plugin_access

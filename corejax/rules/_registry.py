@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corejax import observe
+from corejax.base import registered
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.seams import Signal, Slot
@@ -409,12 +410,7 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         return f"<registry of {self.title}s: {len(self._ready)} primitives>"
 
 
-registries: Table[str, RuleRegistry] = Table(
-    "rule kind",
-    refusal=lambda kind, earlier, later: (
-        f"rule kind {kind!r} exists, from {earlier.provenance}; {later.provenance} defines a second one"
-    ),
-)
+registries: Table[str, RuleRegistry] = registered.registries
 
 
 # -- rules that report their runs --------------------------------------------------------------------------------------

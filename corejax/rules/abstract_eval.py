@@ -6,21 +6,19 @@ of the primitive's rule, and it never keeps user functions or programs alive. `P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from corejax import dtypes
 from corejax.base.seams import Signal
 from corejax.base.texts import described, one_line
 from corejax.core.avals import Avals, Params, ShapedArray
-from corejax.core.primitive import Primitive, define_rules, infer_types
+from corejax.core.primitive import Primitive, infer_types
 from corejax.messages import source_info
-from corejax.rules import RuleFn, abstract_eval_rules, physical_rules, registries
+from corejax.rules import abstract_eval_rules, physical_rules
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import mismatch
 from corejax.settings.memory_limit import LARGE
-
-__corejax_registers_for_caller__ = True
 
 _MEMO_LIMIT = 8192  # number of entries at which the memo of a primitive is cleared
 
@@ -32,13 +30,6 @@ def promised(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Param
     if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:
         return primitive.abstract(avals, params)
     return None
-
-
-@define_rules.provide
-def _define(primitive: Primitive, rules: Mapping[str, RuleFn]) -> None:
-    """Register the rules that a primitive is built with."""
-    for kind, rule in rules.items():
-        registries[kind].register(primitive, rule)
 
 
 @infer_types.provide

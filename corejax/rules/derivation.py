@@ -42,8 +42,7 @@ class Derivation(NamedTuple):
 class Derivations(Sequence[Derivation]):
     """The derivations of one rule kind, best first, in an order that does not depend on the order of imports.
 
-    Preferred ones are first, then those that the registry's `derived_by` names, in its order, then others; slow ones
-    come last.
+    Preferred ones come first, then those that the registry lists in `derived_by`, then others, and slow ones last.
     """
 
     def __init__(self, title: str, order: Sequence[str], changed: Callable[[], None]) -> None:
