@@ -6,8 +6,6 @@ imported when they are first used.
 
 # `__init__.pyi` lists the kernel's names.
 
-import os as _os
-
 from corejax import errors as _errors
 from corejax import plugins as plugins
 from corejax.base import stubs as _stubs
@@ -16,7 +14,7 @@ from corejax.base.texts import suggest_names as _suggest_names
 _names = _stubs.names_of_stub(__name__)
 __all__ = [name for name, (_, inner) in _names.items() if inner]  # modules have no inner name
 _suggest_names(vars(_errors))
-plugins.wire(_os.path.dirname(__file__), _names)
+plugins.wire(_names)
 
 
 def __getattr__(name: str) -> object:
@@ -26,10 +24,10 @@ def __getattr__(name: str) -> object:
         return version_of("corejax")
     if name in _names:
         value = _stubs.import_name(*_names[name])
-    elif name in plugins._reserved:  # a module of the kernel
-        value = _stubs.import_name(f"corejax.{name}", "")
     elif name.startswith("_"):  # plugins export no private names
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")
+    elif name in plugins._reserved:  # a module of the kernel
+        value = _stubs.import_name(f"corejax.{name}", "")
     elif (value := plugins.manager().exported(name)) is None:
         raise plugins.missing_name(name)
     globals()[name] = value

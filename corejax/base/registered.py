@@ -9,9 +9,8 @@ from corejax.base.tables import Table
 primitives: Table[str, Any] = Table(
     "primitive",
     refusal=lambda name, earlier, later: (
-        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {later.provenance} "
-        "defines a second one. Choose another name, for example one with your plugin's namespace "
-        f"('{later.provenance.package}.{name}')."
+        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {later.provenance} defines a second one. "
+        f"Choose another name, for example one with your plugin's namespace ('{later.provenance.package}.{name}')."
     ),
 )
 registries: Table[str, Any] = Table(

@@ -317,6 +317,11 @@ def is_extended(d: object) -> bool:
     return isinstance(d, np.dtype) and d.names is not None and d in _extended
 
 
+def has_extended() -> bool:
+    """Return True if any extended dtype was created."""
+    return bool(_extended)
+
+
 def no_numbers(d: DType, what: str) -> TypeError:
     """Return the error for a use (`what`: "numpy.asarray") of elements of an extended dtype as numbers."""
     advice = _extended[d]

@@ -87,13 +87,13 @@ def load_everything() -> None:
         manager().load_rules(kind)
 
 
-def wire(kernel_directory: str, names: Iterable[str]) -> None:
+def wire(names: Iterable[str]) -> None:
     """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls this once, with its own names."""
     # A directory without `__init__.py` holds the stubs of a plugin's namespace and is no module of the kernel.
     kernel_modules = {
         entry.name.partition(".")[0]
-        for entry in os.scandir(os.path.abspath(kernel_directory))
-        if entry.is_file() or os.path.exists(os.path.join(entry.path, "__init__.py"))
+        for entry in os.scandir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        if entry.name.endswith((".py", ".pyc")) or os.path.exists(os.path.join(entry.path, "__init__.py"))
     }
     _reserved.update(kernel_modules, names)
     plugin_access.find_manager.provide(manager)

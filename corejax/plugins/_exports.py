@@ -85,7 +85,10 @@ class Exports:
                 raise PluginError(f"{hook}: the target {target!r} of {name!r} is not the name of a module or object")
         record.offers |= exports
         for name, target in exports.items():
-            taken = name in self.reserved or name.partition(".")[0] in closed or _is_of_kernel(name)
+            module, _, inner = name.rpartition(".")
+            taken = name in self.reserved or name.partition(".")[0] in closed
+            if module in _COMPLETED:
+                taken = inner in importlib.import_module(f"corejax.{module}")._own_names
             if (earlier := self.target(name)) or taken:
                 owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
                 message = f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
@@ -130,12 +133,6 @@ class Exports:
     def target(self, name: str) -> tuple[str, PluginRecord] | None:
         """Return the place of a facade name's object or a namespace's module, and the plugin that exports it."""
         return self.names.get(name) or self.namespaces.get(name)
-
-
-def _is_of_kernel(name: str) -> bool:
-    """Return True if a module of the kernel that plugins complete defines a name (`dtypes.bfloat16`) itself."""
-    module, _, inner = name.rpartition(".")
-    return module in _COMPLETED and inner in importlib.import_module(f"corejax.{module}")._own_names
 
 
 def _mapping(record: PluginRecord, hook: str) -> Mapping[Any, Any]:

@@ -306,6 +306,33 @@ def test_two_plugins_in_one_package(site: Site, run: Run) -> None:
     assert primitive_table().loaded is False
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("list-primitives", "toy_ops.twice  toy_ops  d     d"),
+        ("list-primitives --rule jvp --plugin corejax-toy-ops", "toy_ops.twice  toy_ops  d     d"),
+        ("list-primitives --help", "Exit codes"),
+        ("plugins", "corejax-toy-ops  1.2.3    found   good      3"),
+        ("plugins --json", '"manifest": "good"'),
+        ("--help", "list-primitives"),
+        ("--version", "corejax"),
+    ],
+)
+def test_the_command_reads_it_without_numpy(arguments: str, text: str, site: Site) -> None:
+    install(site)
+    done = site.run(
+        """
+        import sys
+        from corejax.cli import main
+        main(sys.argv[1:], standalone_mode=False)
+        unwanted = {"corejax_toy", "jaxlib", "ml_dtypes", "numpy", "optree", "rich"} & sys.modules.keys()
+        assert not unwanted, unwanted
+        """,
+        *arguments.split(),
+    )
+    assert text in done.stdout and done.stderr == ""
+
+
 # -- where it is looked for ------------------------------------------------------------------------------------------
 
 
