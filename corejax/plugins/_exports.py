@@ -27,7 +27,8 @@ _EXAMPLES = {
     "corejax_provide_array_methods": '{"cubed": cube}',
     "corejax_provide_backends": '{"acme": "acme_corejax.backend:BACKEND"}',
 }
-_COMPLETED = {"dtypes", "tree", "tree_util"}  # modules of the kernel to which plugins add names
+# Modules of the kernel to which plugins add names, with the module that has the kernel's own names.
+_COMPLETED = {"dtypes": "dtypes", "tree": "tree", "tree_util": "tree"}
 _WORD = "a name, or several with dots between them, without Python's keywords and without leading underscores"
 
 
@@ -77,7 +78,7 @@ class Exports:
             backends.provide(name, target, record, by=by)
 
     def _take_names(self, record: PluginRecord, hook: str, table: Table[str, Any], colons: int) -> None:
-        exports, by, closed = _targets(record, hook, colons), Provenance(record.module), self.reserved - _COMPLETED
+        exports, by = _targets(record, hook, colons), Provenance(record.module)
         for name, target in exports.items():
             if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
                 raise PluginError(f"{hook}: {name!r} cannot be written in code; an exported name must be {_WORD}")
@@ -85,10 +86,10 @@ class Exports:
                 raise PluginError(f"{hook}: the target {target!r} of {name!r} is not the name of a module or object")
         record.offers |= exports
         for name, target in exports.items():
-            module, _, inner = name.rpartition(".")
-            taken = name in self.reserved or name.partition(".")[0] in closed
-            if module in _COMPLETED:
-                taken = inner in importlib.import_module(f"corejax.{module}")._own_names
+            first, _, inner = name.partition(".")
+            taken = first in self.reserved
+            if inner and first in _COMPLETED:
+                taken = inner in importlib.import_module(f"corejax.{_COMPLETED[first]}")._own_names
             if (earlier := self.target(name)) or taken:
                 owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
                 message = f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
