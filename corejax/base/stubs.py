@@ -12,6 +12,9 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from corejax.base import tables
+from corejax.base.restoring import Changed
+
 _LINE = re.compile(r"^ *from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
 
 
@@ -28,9 +31,8 @@ def names_of_stub(module: str) -> dict[str, tuple[str, str]]:
 
 def import_name(home: str, name: str) -> Any:
     """Import the object that a line of a stub lists; `name` is "" for a module."""
-    if not name:
-        return import_module(home)
-    value = getattr(import_module(home), name)
-    if "corejax.core.primitive" in sys.modules:  # the object needs the kernel's higher floors as well, to fill slots
-        import_module("corejax.programs")
-    return value
+    with Changed(tables._thread, "owner", None):  # the kernel's entries stay if a plugin that needs it first fails
+        module = import_module(home)
+        if name and "corejax.core.primitive" in sys.modules:
+            import_module("corejax.programs")  # with the higher floors, which fill slots
+    return getattr(module, name) if name else module

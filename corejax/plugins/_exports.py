@@ -10,6 +10,7 @@ from typing import Any
 
 from corejax.arrays.backends import Backend, backends, problem_of
 from corejax.base.provenance import Provenance
+from corejax.base.stubs import import_name
 from corejax.base.tables import Table
 from corejax.core import array_methods
 from corejax.errors import DuplicateRegistrationError, PluginError
@@ -66,11 +67,9 @@ class Exports:
                 raise PluginError(f"{hook} must return entries such as {form}; got {name!r}: {declared!r}")
             config.add_setting(name, *declared, by=by)
         for name, operation in _mapping(record, hook := "corejax_provide_operations").items():
-            from corejax.arrays.structural import structural  # it imports arrays, which most plugins do not need
-
             if not callable(operation):
                 raise PluginError(f"{hook} must return functions, as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
-            structural.provide(name, operation, by=by)
+            import_name("corejax.arrays.structural", "structural").provide(name, operation, by=by)
         for name, method in _mapping(record, "corejax_provide_array_methods").items():
             array_methods.provide(name, method, by=by)
         for name, target in _targets(record, "corejax_provide_backends").items():
@@ -89,7 +88,7 @@ class Exports:
             first, _, inner = name.partition(".")
             taken = first in self.reserved
             if inner and first in _COMPLETED:
-                taken = inner in importlib.import_module(f"corejax.{_COMPLETED[first]}")._own_names
+                taken = inner in import_name(f"corejax.{_COMPLETED[first]}", "")._own_names
             if (earlier := self.target(name)) or taken:
                 owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
                 message = f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
