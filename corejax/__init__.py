@@ -1,10 +1,8 @@
 """Transform programs on arrays: `grad`, `vmap`, `jit` and related functions; plugins provide every operation.
 
-The names of the kernel and the names that plugins export (`corejax.jit`, `corejax.lax`, `corejax.numpy`, ...) are
-imported when they are first used.
+The names of the kernel, which `__init__.pyi` lists, and the names that plugins export (`corejax.jit`, `corejax.lax`,
+`corejax.numpy`, ...) are imported when they are first used.
 """
-
-# `__init__.pyi` lists the kernel's names.
 
 from corejax import errors as _errors
 from corejax import plugins as plugins
