@@ -38,6 +38,6 @@ def import_name(home: str, name: str) -> Any:
             return import_module(home)
         with _importing:  # one thread at a time: packages import their modules, and these their packages
             value = getattr(__import__(home, fromlist=[name]), name)  # which may be a module
-            if "corejax.core.primitive" in sys.modules:
+            if "corejax.core.avals" in sys.modules:
                 import_module("corejax.programs")  # with the higher floors, which fill slots
             return value
