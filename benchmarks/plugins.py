@@ -163,7 +163,8 @@ def loading(rounds: int) -> Iterator[Row]:
 
 def commands(rounds: int) -> Iterator[Row]:
     """Wall time of whole processes."""
-    wanted = {"--version": 0.25, "--help": 0.25, "plugins": 0.25, "list-primitives": 0.6, "list-primitives --json": 0.6}
+    quick = ("--version", "--help", "plugins", "list-primitives", "cache --help")
+    wanted = {**dict.fromkeys(quick, 0.15), "list-primitives --json": 0.6}
     for arguments, limit in wanted.items():
         program = f"import sys; sys.argv[1:] = {arguments.split()!r}; from corejax.cli import main; main()"
         yield Row(f"corejax {arguments}", timing.process_time(program, rounds), limit)

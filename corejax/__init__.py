@@ -1,24 +1,18 @@
 """Transform programs on arrays: `grad`, `vmap`, `jit` and related functions; plugins provide every operation.
 
-The names of the kernel and the names that plugins export (`corejax.jit`, `corejax.lax`, `corejax.numpy`, ...) are
-imported when they are first used.
+The names of the kernel, which `__init__.pyi` lists, and the names that plugins export (`corejax.jit`, `corejax.lax`,
+`corejax.numpy`, ...) are imported when they are first used.
 """
-
-# `__init__.pyi` lists the kernel's names.
-
-import os as _os
-import sys as _sys
 
 from corejax import errors as _errors
 from corejax import plugins as plugins
 from corejax.base import stubs as _stubs
 from corejax.base.texts import suggest_names as _suggest_names
-from corejax.programs import host_programs as _host_programs  # provides the evaluation of programs on NumPy arrays
 
 _names = _stubs.names_of_stub(__name__)
 __all__ = [name for name, (_, inner) in _names.items() if inner]  # modules have no inner name
 _suggest_names(vars(_errors))
-plugins.wire(_os.path.dirname(__file__), _names)
+plugins.wire(_names)
 
 
 def __getattr__(name: str) -> object:
@@ -26,12 +20,12 @@ def __getattr__(name: str) -> object:
         from corejax.plugins._discovery import version_of
 
         return version_of("corejax")
-    if (value := _sys.modules.get(f"corejax.{name}")) is not None:
-        pass  # an interrupted import of corejax has imported the module
-    elif name in _names:
+    if name in _names:
         value = _stubs.import_name(*_names[name])
     elif name.startswith("_"):  # plugins export no private names
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")
+    elif name in plugins._reserved:  # a module of the kernel
+        value = _stubs.import_name(f"corejax.{name}", "")
     elif (value := plugins.manager().exported(name)) is None:
         raise plugins.missing_name(name)
     globals()[name] = value

@@ -11,8 +11,6 @@ from contextlib import suppress
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import numpy as np
-
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.restoring import Changed, Restoring
@@ -298,6 +296,8 @@ def problem_of(backend: Backend) -> str:
     missing += [name for name in ("name", "buffer_type", "device_type") if not hasattr(backend, name)]
     if missing:
         return f", lacks {', '.join(missing)}"
+    import numpy as np  # needed once a backend is imported
+
     kind = backend.buffer_type
     if not isinstance(kind, type) or kind is np.ndarray:
         return f": buffer_type has to be a class{' of its own' if kind is np.ndarray else ''}, got {kind!r}"

@@ -12,6 +12,10 @@ from corejax.base.texts import no_such_name
 class PluginAccess(Protocol):
     """Loads plugins when a rule or name is missing, and describes plugins that are not installed or failed."""
 
+    @property
+    def loaded(self) -> bool:
+        """Whether every plugin that was found is loaded or has failed."""
+
     def load(self, only: Collection[str | None] | None = None) -> None:
         """Load all plugins, or those of the distributions that suffice, as `homes` lists them."""
 
@@ -69,6 +73,7 @@ def complete_from_plugins(module: dict[str, Any]) -> None:
     A type checker sees neither; it reads the stub that `corejax write-stubs` writes beside the module.
     """
     namespace = module["__name__"].partition(".")[2]
+    module["_own_names"] = frozenset(module)
 
     def find(name: str) -> Any:
         if name.startswith("_"):

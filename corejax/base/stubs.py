@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from importlib import import_module
 from typing import Any
 
+from corejax.base import tables
+from corejax.base.restoring import Changed
+
+_importing = threading.RLock()
 _LINE = re.compile(r"^ *from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
 
 
@@ -28,4 +33,11 @@ def names_of_stub(module: str) -> dict[str, tuple[str, str]]:
 
 def import_name(home: str, name: str) -> Any:
     """Import the object that a line of a stub lists; `name` is "" for a module."""
-    return getattr(__import__(home, fromlist=[name]), name) if name else import_module(home)
+    with Changed(tables._thread, "owner", None):  # the kernel's entries stay if a plugin that needs them first fails
+        if not name:
+            return import_module(home)
+        with _importing:  # one thread at a time: packages import their modules, and these their packages
+            value = getattr(__import__(home, fromlist=[name]), name)  # which may be a module
+            if "corejax.core.avals" in sys.modules:
+                import_module("corejax.programs")  # with the higher floors, which fill slots
+            return value

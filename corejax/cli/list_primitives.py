@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from corejax.base.texts import closest
-from corejax.cli.faults import report_faults
-from corejax.cli.output import JSON_VERSION, print_json, print_table
+from corejax.cli.output import JSON_VERSION, print_json, print_table, report_faults
 from corejax.cli.primitive_table import PrimitiveTable, Row, primitive_table
 from corejax.cli.rule_status import STATUSES, Status
 from corejax.plugins import manager

@@ -14,6 +14,9 @@ from string import ascii_letters, digits
 import click
 
 from corejax.base.texts import json_text, one_line, shown
+from corejax.plugins import manager
+from corejax.settings.config import config
+from corejax.settings.selection import Selection
 
 _COLOURS = {
     "green": ("✓", "○", "loaded", "good"),
@@ -54,6 +57,24 @@ def say(text: str, *, err: bool = False) -> None:
 def complain(text: str) -> None:
     """Print one line on standard error."""
     say(f"corejax: {text}", err=True)
+
+
+def report_faults() -> None:
+    """Print failed plugins, and the names in `COREJAX_PLUGINS` that no plugin has, to standard error."""
+    for record in list(manager().records.values()):
+        for problem in record.problems():
+            remedy = f"upgrade, repair or uninstall it, or switch it off (COREJAX_PLUGINS=-{record.name})"
+            complain(f"{problem.rstrip('.')}. To see why: corejax plugins --load. Then {remedy}.")
+    report_selection()
+
+
+def report_selection() -> None:
+    """Print names in `COREJAX_PLUGINS` and `COREJAX_RULE_OVERRIDES` that no plugin has to standard error."""
+    problems = manager().selection.problems(manager().records)
+    if isinstance(config.rule_overrides, str):
+        problems += Selection(config.rule_overrides).problems(manager().records, "COREJAX_RULE_OVERRIDES")
+    for problem in problems:
+        complain(f"{problem}.")
 
 
 def print_json(value: object) -> None:

@@ -9,15 +9,13 @@ from typing import Any
 import click
 
 from corejax.arrays.backends import backends
+from corejax.base.registered import primitives
 from corejax.base.texts import how_to_install
-from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import plugins_named
-from corejax.cli.output import JSON_VERSION, print_json, print_table
-from corejax.core.primitive import primitives
+from corejax.cli.output import JSON_VERSION, print_json, print_table, report_selection
 from corejax.messages.homes import HOMES, install_advice
 from corejax.plugins import load_everything, manager
 from corejax.plugins._records import PluginRecord, causes
-from corejax.plugins.manifest import Manifest
 
 
 @click.command("plugins")
@@ -70,8 +68,9 @@ def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
         reasons += [f"{what}: {cause}" for cause in causes(fault)]
     manifest = manager().manifest(record)
     count = counts[record.name] if record.status == "loaded" else None
-    if count is None and manifest.manifest is not None and record.status == "found":
-        count = len(manifest.manifest.primitives)
+    provided = [name for name, (_, owner) in backends.provided.items() if owner is record]
+    if record.status == "found" and manifest.manifest is not None:
+        count, provided = len(manifest.manifest.primitives), list(manifest.manifest.backends)
     return {
         "name": record.name,
         "distribution": record.distribution,
@@ -80,17 +79,10 @@ def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
         "manifest": manifest.word,
         "manifest_problem": manifest.problem,
         "primitives": count,
-        "backends": _backends(record, manifest.manifest),
+        "backends": provided,
         "entry_point": record.value,
         "causes": reasons,
     }
-
-
-def _backends(record: PluginRecord, manifest: Manifest | None) -> list[str]:
-    """Return the names of the plugin's backends, from its manifest if it is not loaded."""
-    if record.status == "found":
-        return [] if manifest is None else list(manifest.backends)
-    return [name for name, (_, owner) in backends.provided.items() if owner is record]
 
 
 def _print_text(entries: Sequence[dict[str, Any]]) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from corejax import plugins
+from corejax.base.registered import primitives
 from corejax.cli.rule_status import RuleStatus, rule_statuses, status_of
-from corejax.core.primitive import primitives
 from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
 from corejax.rules import registries
 from corejax.settings.config import config
@@ -104,7 +104,7 @@ def _of_tables(kinds: list[str]) -> tuple[list[Row], list[Override]]:
     for p in list(primitives.values()):
         origin, statuses = p.provenance, rule_statuses(p)
         rules = {kind: statuses[kind] for kind in kinds}
-        rows.append(Row(p.name, origin.plugin, origin.version, *origin, rules))
+        rows.append(Row(p.name, origin.plugin, origin.version, origin.module, origin.file, origin.line, rules))
         for kind in kinds:
             for platform, rule in registries[kind].written(p):
                 if rule.overriding:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from corejax.core.primitive import Primitive
 from corejax.rules import Rule, RuleRegistry, registries
+
+if TYPE_CHECKING:
+    from corejax.core.primitive import Primitive
 
 Status = Literal["own", "platform", "derived", "missing", "not_required"]
 

@@ -1,10 +1,12 @@
-"""Types, traces and primitives. The names exported here are those of `jax.core`."""
+"""Types, traces and primitives. The names exported here are those of `jax.core`, and imported at first use."""
 
-from __future__ import annotations
+from corejax.base import stubs as _stubs
 
-from corejax.base.dims import max_dim as max_dim
-from corejax.base.dims import min_dim as min_dim
-from corejax.core.avals import ShapedArray as ShapedArray
-from corejax.core.trace import Tracer as Tracer
+_names = _stubs.names_of_stub(__name__)
+__all__ = [*_names]
 
-__all__ = ["ShapedArray", "Tracer", "max_dim", "min_dim"]
+
+def __getattr__(name: str) -> object:
+    if name not in _names:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _stubs.import_name(*_names[name])

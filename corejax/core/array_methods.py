@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
 from corejax.base.texts import error_text
-from corejax.core.avals import ShapedArray
 from corejax.core.contributed import Contributed
 from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
 from corejax.messages.homes import homes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from corejax.core.avals import ShapedArray
 
 T = TypeVar("T")
 

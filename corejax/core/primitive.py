@@ -1,7 +1,7 @@
 """`Primitive` and `bind`: the operations that interpreters give meaning to.
 
 A primitive is data: a name and some properties. Its rules live in the registries of `corejax.rules`. That package
-imports this module, never the reverse; it fills the slots `define_rules` and `infer_types` that a primitive calls.
+imports this module, never the reverse; it fills the slot `infer_types` that a primitive calls.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from corejax.base import registered
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.seams import Signal, Slot
-from corejax.base.tables import Entry, Table
+from corejax.base.tables import Table
 from corejax.core.avals import Operands, Params, ShapedArray, array_method
 from corejax.core.trace import Tracer, set_current_trace, state
 from corejax.errors import PluginMissingError
@@ -23,21 +24,11 @@ from corejax.settings.caches import clears_cache
 __corejax_registers_for_caller__ = True
 
 
-def _duplicate_message(name: str, earlier: Entry, later: Entry) -> str:
-    return (
-        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {later.provenance} "
-        "defines a second one. Choose another name, for example one with your plugin's namespace "
-        f"('{later.provenance.package}.{name}')."
-    )
-
-
-primitives: Table[str, Primitive] = Table("primitive", refusal=_duplicate_message)
+primitives: Table[str, Primitive] = registered.primitives
 
 # All primitives that are alive, including those that were removed from the table: their memos have to be cleared too.
 _instances: weakref.WeakSet[Primitive] = weakref.WeakSet()
 
-# Registers the rules that a primitive is built with, given by kind.
-define_rules: Slot[Callable[[Primitive, Mapping[str, Any]], None]] = Slot("registration of a primitive's rules")
 # Runs the abstract-eval rule of a primitive and memoises its result in `Primitive._memo`.
 infer_types: Slot[Callable[[Primitive, tuple[ShapedArray, ...], dict[str, Any]], tuple[ShapedArray, ...]]] = Slot(
     "type inference"
@@ -130,7 +121,9 @@ class Primitive:
         primitives.register(name, self, provenance=self.provenance)
         _instances.add(self)
         rules = {"impl": impl, "abstract_eval": abstract_eval, "jvp": jvp, "vmap": vmap, "transpose": transpose}
-        define_rules.get()(self, {kind: rule for kind, rule in rules.items() if rule is not None})
+        for kind, rule in rules.items():
+            if rule is not None:
+                registered.registries[kind].register(self, rule)
 
     def bind(self, *args: object, **params: object) -> Any:
         """Apply the primitive: the trace on top of the stack interprets it.

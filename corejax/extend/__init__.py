@@ -27,7 +27,5 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints differences. The r
 """
 
 from corejax.extend._chapters import chapter as _chapter
-from corejax.interpreters import transposition as _transposition  # it and its imports register further derivations
-from corejax.programs import looping as _looping  # registers the derivation of vmap rules as loops
 
 __getattr__, __dir__, __all__ = _chapter(__name__)

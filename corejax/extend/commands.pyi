@@ -1,10 +1,10 @@
-from corejax.cli.faults import report_faults as report_faults
 from corejax.cli.list_primitives import no_such as no_such
 from corejax.cli.list_primitives import plugins_named as plugins_named
 from corejax.cli.output import complain as complain
 from corejax.cli.output import print_json as print_json
 from corejax.cli.output import print_table as print_table
 from corejax.cli.output import printable as printable
+from corejax.cli.output import report_faults as report_faults
 from corejax.cli.output import say as say
 from corejax.cli.rule_status import rule_statuses as rule_statuses
 from corejax.plugins._records import named as named

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from corejax.arrays.array import Array
-from corejax.base.seams import Slot
+from corejax.base.plugin_access import missing_name, plugin_access
 from corejax.base.tables import Table
 from corejax.core.avals import Operands, Params
 from corejax.core.primitive import Primitive
@@ -46,8 +46,6 @@ class EvaluationCheck(NamedTuple):
     program: Callable[[Jaxpr], None]
 
 
-# Finds the plugin's checks for the settings that are on, or raises an error that names the distribution to install.
-find_checks: Slot[Callable[[Sequence[str]], Checks]] = Slot("what finds the checks that settings turn on")
 _checks: Checks | None = None
 
 
@@ -82,8 +80,12 @@ def follow_settings() -> None:
     global _checks
     names = ("debug_nans", "debug_infs", "check_tracer_leaks", *evaluation_checks)
     on = [name for name in names if config.values().get(name)]
-    if on and _checks is None and find_checks.value is not None:
-        _checks = find_checks.value(on)
+    if on and _checks is None:
+        _checks = plugin_access().exported_to_kernel("debug_checks")
+        if _checks is None:
+            error = missing_name.get()("debug_checks")
+            message = f"the check that the setting {' or '.join(on)} turns on is missing"
+            raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", message))
     if _checks is not None:
         _checks.follow_settings()
 

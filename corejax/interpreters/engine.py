@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corejax.arrays.array import Array
-from corejax.base.seams import Slot
+from corejax.base.plugin_access import plugin_access
 from corejax.core.avals import Avals, Operands, Params
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Trace
@@ -80,17 +80,16 @@ class Engine:
 
 PLAIN = Engine()
 
-# Finds the engine: a plugin's `Engine`, `PLAIN` if no plugin has one, None while plugins are being loaded.
-find_engine: Slot[Callable[[], Engine | None]] = Slot("what finds the engine")
 _engine: Engine | None = None
 
 
 def engine() -> Engine:
-    """Return the engine of a plugin, or `PLAIN`."""
+    """Return the engine of a plugin, or `PLAIN`; a plugin that is not loaded yet may still export one."""
     global _engine
     if _engine is not None:
         return _engine
-    provided = find_engine.value() if find_engine.value is not None else None
+    access = plugin_access()
+    provided = access.exported_to_kernel("eager_engine") or (PLAIN if access.loaded else None)
     if provided is None:
         return PLAIN
     if _engine is None:

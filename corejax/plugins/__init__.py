@@ -14,7 +14,7 @@ Read the modules in this order (those with an underscore are private to this pac
 - `_missing_names` and `_requirements` make error messages. `_isolation` is for tests.
 
 This module connects the lower floors to the plugin manager. A missing rule, operator, structural operation or facade
-name loads the plugins. Before that nothing is discovered or imported, not even pluggy.
+name loads the plugins. Before that nothing is discovered or imported, not even pluggy, and nothing here needs NumPy.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from corejax import dtypes, tree
 from corejax.base import plugin_access, provenance
+from corejax.base.registered import registries
+from corejax.base.stubs import import_name
 from corejax.core import array_methods
 from corejax.errors import PluginMissingError
-from corejax.interpreters.checks import Checks, find_checks, follow_settings
-from corejax.interpreters.engine import PLAIN, Engine, find_engine
+from corejax.plugins._finder import install
 from corejax.plugins._finder import is_import_from as is_import_from
-from corejax.programs.recomputation import find_recomputation
-from corejax.rules import registries
+from corejax.settings.config import config
 
 if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager
@@ -77,8 +76,7 @@ plugins = plugin_records  # the name for users: `corejax.plugins.plugins()`
 
 def errors() -> list[PluginRecord]:
     """Return the records of the plugins that failed."""
-    manager().load()
-    return manager().faults()
+    return [record for record in plugin_records() if record.status == "failed"]
 
 
 def load_everything() -> None:
@@ -89,48 +87,32 @@ def load_everything() -> None:
         manager().load_rules(kind)
 
 
-def wire(kernel_directory: str, names: Iterable[str]) -> None:
+def wire(names: Iterable[str]) -> None:
     """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls this once, with its own names."""
-    from corejax.plugins import _finder
-
     # A directory without `__init__.py` holds the stubs of a plugin's namespace and is no module of the kernel.
     kernel_modules = {
         entry.name.partition(".")[0]
-        for entry in os.scandir(os.path.abspath(kernel_directory))
-        if entry.is_file() or os.path.exists(os.path.join(entry.path, "__init__.py"))
+        for entry in os.scandir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        if entry.name.endswith((".py", ".pyc")) or os.path.exists(os.path.join(entry.path, "__init__.py"))
     }
     _reserved.update(kernel_modules, names)
-    for module, own in {"dtypes": dtypes, "tree": tree, "tree_util": tree}.items():
-        _reserved.update(f"{module}.{name}" for name in vars(own))
     plugin_access.find_manager.provide(manager)
     plugin_access.missing_name.provide(  # frame 3 executes the import or the attribute access that needs the name
         lambda name: missing_name(name, importing=is_import_from(sys._getframe(3)))
     )
-    find_engine.provide(_find_engine)
-    find_recomputation.provide(lambda: manager().exported_to_kernel("recomputation"))
     provenance.set_resolver(lambda module: manager().owner_of(module))
-    _finder.install(manager, kernel_modules)
-    find_checks.provide(_find_checks)
+    install(manager, kernel_modules)
+    config.changed.connect(_turn_on_checks)
     try:
-        follow_settings()  # environment variables may have turned a check on
+        _turn_on_checks()  # environment variables may have turned one on
     except PluginMissingError as error:
         warnings.warn(str(error), stacklevel=3)
 
 
-def _find_checks(settings: Sequence[str]) -> Checks:
-    """Return the checks of the plugin that exports `debug_checks`; `settings` are those that turned a check on."""
-    checks: Checks | None = exported("debug_checks")
-    if checks is None:
-        error = missing_name("debug_checks", importing=False)
-        message = f"the check that the setting {' or '.join(settings)} turns on is missing"
-        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", message))
-    return checks
-
-
-def _find_engine() -> Engine | None:
-    """Return the eager engine that a plugin exports; None while a plugin that is not loaded yet may export one."""
-    engine = exported("eager_engine")
-    return PLAIN if engine is None and manager().loaded else engine
+def _turn_on_checks() -> None:
+    """Import the checks that settings turn on; they follow the settings themselves from then on."""
+    if config.debug_nans or config.debug_infs or config.check_tracer_leaks:
+        import_name("corejax.interpreters.checks", "follow_settings")()
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from corejax.arrays.backends import Backend, backends, problem_of
-from corejax.arrays.structural import structural
 from corejax.base.provenance import Provenance
+from corejax.base.stubs import import_name
 from corejax.base.tables import Table
 from corejax.core import array_methods
 from corejax.errors import DuplicateRegistrationError, PluginError
@@ -28,7 +28,8 @@ _EXAMPLES = {
     "corejax_provide_array_methods": '{"cubed": cube}',
     "corejax_provide_backends": '{"acme": "acme_corejax.backend:BACKEND"}',
 }
-_COMPLETED = {"dtypes", "tree", "tree_util"}  # modules of the kernel to which plugins add names
+# Modules of the kernel to which plugins add names, with the module that has the kernel's own names.
+_COMPLETED = {"dtypes": "dtypes", "tree": "tree", "tree_util": "tree"}
 _WORD = "a name, or several with dots between them, without Python's keywords and without leading underscores"
 
 
@@ -68,7 +69,7 @@ class Exports:
         for name, operation in _mapping(record, hook := "corejax_provide_operations").items():
             if not callable(operation):
                 raise PluginError(f"{hook} must return functions, as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
-            structural.provide(name, operation, by=by)
+            import_name("corejax.arrays.structural", "structural").provide(name, operation, by=by)
         for name, method in _mapping(record, "corejax_provide_array_methods").items():
             array_methods.provide(name, method, by=by)
         for name, target in _targets(record, "corejax_provide_backends").items():
@@ -76,7 +77,7 @@ class Exports:
             backends.provide(name, target, record, by=by)
 
     def _take_names(self, record: PluginRecord, hook: str, table: Table[str, Any], colons: int) -> None:
-        exports, by, closed = _targets(record, hook, colons), Provenance(record.module), self.reserved - _COMPLETED
+        exports, by = _targets(record, hook, colons), Provenance(record.module)
         for name, target in exports.items():
             if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
                 raise PluginError(f"{hook}: {name!r} cannot be written in code; an exported name must be {_WORD}")
@@ -84,7 +85,11 @@ class Exports:
                 raise PluginError(f"{hook}: the target {target!r} of {name!r} is not the name of a module or object")
         record.offers |= exports
         for name, target in exports.items():
-            if (earlier := self.target(name)) or name in self.reserved or name.partition(".")[0] in closed:
+            first, _, inner = name.partition(".")
+            taken = first in self.reserved
+            if inner and first in _COMPLETED:
+                taken = inner in import_name(f"corejax.{_COMPLETED[first]}", "")._own_names
+            if (earlier := self.target(name)) or taken:
                 owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
                 message = f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
                 raise DuplicateRegistrationError(message)

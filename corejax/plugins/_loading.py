@@ -14,6 +14,7 @@ from typing import Any
 
 from corejax.base import tables
 from corejax.base.restoring import raise_interrupt, run_within
+from corejax.base.stubs import import_name
 from corejax.base.tables import Entry, Owner, Table
 from corejax.base.texts import error_text
 from corejax.errors import PluginError
@@ -48,6 +49,8 @@ class Loader:
             _declare_internal(record)
             self.exports.take(record)
 
+        if not record.at_home:
+            import_name("corejax.core.primitive", "Primitive")  # may fail, and import the kernel's modules directly
         record.status = "loading"
         try:
             if self.run(record, action):

@@ -138,10 +138,6 @@ class PluginManager:
         with self._loader.lock:
             withdraw(self.records.pop(name))
 
-    def faults(self) -> list[PluginRecord]:
-        """Return the records of the plugins that failed."""
-        return [record for record in self.records.values() if record.status == "failed"]
-
     def problems(self, kind: str | None = None) -> list[str]:
         """Return a sentence for each problem so far; if `kind` is given, leave out faults in other rule kinds."""
         problems = [problem for record in list(self.records.values()) for problem in record.problems(kind)]

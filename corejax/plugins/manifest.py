@@ -261,7 +261,8 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
         if len(set(offered)) < len(offered) or not taken.isdisjoint(offered):
             return False
         taken.update(offered)
-    derivations = set(known_derivations())
+    derivations: set[tuple[str, str, str | None]]
+    derivations = {(kind, name, None) for kind, registry in registries.items() for name in registry.derived_by}
     derivations |= {(kind, name, plugin) for plugin, m in manifests.items() for kind, name in m.derivations}
     if any(derivations - {tuple(d) for d in m.derivations_known} for m in manifests.values()):
         return False
@@ -272,10 +273,3 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
         for m in manifests.values()
         for name, entry in m.primitives.items()
     )
-
-
-def known_derivations() -> Iterator[tuple[str, str, str | None]]:
-    """Yield rule kind, name and plugin (None: the kernel) of every registered derivation."""
-    for kind, registry in registries.items():
-        for derivation in registry.derivations:
-            yield kind, derivation.name, derivation.provenance.plugin

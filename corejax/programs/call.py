@@ -213,7 +213,7 @@ def _dce(call: _Call, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[boo
 
 
 def _recompute(call: _Call, policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
-    recompute = find_recomputation.get()()
+    recompute = find_recomputation()
     first, again, count = recompute.programs(call.program(eqn.params), policy)  # type: ignore[union-attr]  # calls this
     if not count:
         return None

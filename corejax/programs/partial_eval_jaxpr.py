@@ -56,7 +56,7 @@ def partial_eval_jaxpr(
         eqns2 = dce_open_jaxpr(Jaxpr((), ins2, eqns2, outs2), [True] * len(outs2), True)[0].eqns
         bound = {*ins2, *jaxpr.constvars}  # both halves have the constants
         residuals = _free(eqns2, outs2, bound)
-        if (recomputation := find_recomputation.get()()) is not None:
+        if (recomputation := find_recomputation()) is not None:
             eqns1, again = recomputation.split(eqns1, residuals, jaxpr.constvars, policy)
             eqns2 = [*again, *eqns2]
             residuals = _free(eqns2, outs2, bound)

@@ -5,10 +5,10 @@ A plugin exports a `Recomputation` as `corejax.recomputation`. Without one, part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from corejax.base.seams import Slot
+from corejax.base.plugin_access import plugin_access
 from corejax.core.primitive import Primitive
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from corejax.rules import OptionalRules
@@ -55,5 +55,6 @@ class Recomputation(Protocol):
         """
 
 
-# Finds the plugin's `Recomputation`; None if no plugin has one.
-find_recomputation: Slot[Callable[[], Recomputation | None]] = Slot("what finds the recomputation")
+def find_recomputation() -> Recomputation | None:
+    """Return a plugin's `Recomputation`, or None."""
+    return plugin_access().exported_to_kernel("recomputation")  # type: ignore[no-any-return]  # as the plugin promises

@@ -1,7 +1,7 @@
 """The kernel's rule kinds: for each, its names, the template of a rule, its flags and the order of its derivations.
 
-`derived_by` lists the derivations of a missing rule, best first: a decomposition is preferred to a rule that applies
-the impl rule to each element or on the host.
+`derived_by` lists the kernel's derivations of a missing rule, best first: a decomposition is preferred to a rule that
+applies the impl rule to each element. Manifests of plugins are valid only if they know all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ impl_rules = RuleRegistry(
     def {name}_impl(*arrays, **params):      # NumPy arrays in, NumPy arrays out
         return out""",
     flags=("device", "large", "prepared"),
-    derived_by=("decomposition", "compilation"),
+    derived_by=("decomposition",),
 )
 abstract_eval_rules = RuleRegistry(
     "abstract_eval",
@@ -45,7 +45,7 @@ vmap_rules = RuleRegistry(
     @vmap_rules.register({var})
     def {name}_vmap(axis_size, vals_in, dims_in, **params):
         return out, dim_out""",
-    derived_by=("batch of the written rules", "decomposition", "loop"),
+    derived_by=("decomposition", "loop"),
 )
 transpose_rules = RuleRegistry(
     "transpose",
@@ -83,7 +83,6 @@ xla_translations = RuleRegistry(
     @xla_translations.register({var})
     def {name}_translation(ctx, in_avals, in_vals, **params):
         return out_value""",
-    derived_by=("decomposition", "host callback"),
 )
 
 # (axis_name, axis_size, vals_in, dims_in, **params) -> (out, dim_out), like a vmap rule: for primitives tagged

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.base.plugin_access import plugin_access
 from corejax.base.tables import Entry
-from corejax.core.primitive import Primitive
 from corejax.messages import source_info
 from corejax.rules.derivation import Derivation
 from corejax.settings.config import config
+
+if TYPE_CHECKING:
+    from corejax.core.primitive import Primitive
 
 
 def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry, later: Entry) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
-from corejax.core.primitive import Primitive
 from corejax.rules._messages import duplicate_rule
+
+if TYPE_CHECKING:
+    from corejax.core.primitive import Primitive
 
 __corejax_registers_for_caller__ = True
 
@@ -30,7 +32,7 @@ def registering(method: Callable[..., object]) -> Register:
     return cast("Register", method)
 
 
-class OptionalRules(Table[Primitive, Callable[..., Any]]):
+class OptionalRules(Table["Primitive", Callable[..., Any]]):
     """A dict from primitive to rule: `rules[primitive] = rule`, or `rules.register(primitive, rule)`.
 
     Args:

@@ -13,20 +13,23 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corejax import observe
+from corejax.base import registered
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.seams import Signal, Slot
 from corejax.base.tables import Table
-from corejax.core.primitive import Primitive, define_rules
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.messages import source_info
 from corejax.rules import _messages
 from corejax.rules._optional import registering
 from corejax.rules.derivation import Derivation, Derivations
 from corejax.settings.config import config
+
+if TYPE_CHECKING:
+    from corejax.core.primitive import Primitive
 
 __corejax_registers_for_caller__ = True
 
@@ -54,10 +57,10 @@ class Rule(NamedTuple):
     overriding: bool = False
 
 
-Key = tuple[Primitive, str | None]  # a primitive and the platform of the rule; None for all platforms
+Key = tuple["Primitive", str | None]  # a primitive and the platform of the rule; None for all platforms
 
 
-class RuleRegistry(Mapping[Primitive, RuleFn]):
+class RuleRegistry(Mapping["Primitive", RuleFn]):
     """The rules of one kind: a mapping from primitives to rules, with provenance and errors that explain misses.
 
     Attributes:
@@ -70,7 +73,8 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         flags: names of the declarations that `register` accepts for rules of the kind.
         adapt: slot for a function `(primitive, rule, flags)` that returns the callable ready to run; if it is empty,
             rules run unchanged.
-        derivations: the derivations of missing rules; `derived_by` is their order, best first.
+        derived_by: names of the derivations of the registry's own package, best first.
+        derivations: the derivations of missing rules, including those of plugins.
         changed: signal sent with a primitive when its rule has changed.
         provenance: the module and line that created the registry.
 
@@ -94,6 +98,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self.required = required
         self.flags = frozenset(flags)
         self.adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
+        self.derived_by = derived_by
         self.derivations = Derivations(title, derived_by, self.forget_derived)
         self.changed = Signal(f"{title}s")
         self.provenance = Provenance.of_caller()
@@ -405,19 +410,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return f"<registry of {self.title}s: {len(self._ready)} primitives>"
 
 
-registries: Table[str, RuleRegistry] = Table(
-    "rule kind",
-    refusal=lambda kind, earlier, later: (
-        f"rule kind {kind!r} exists, from {earlier.provenance}; {later.provenance} defines a second one"
-    ),
-)
-
-
-@define_rules.provide
-def _define(primitive: Primitive, rules: Mapping[str, RuleFn]) -> None:
-    """Register the rules that a primitive is built with."""
-    for kind, rule in rules.items():
-        registries[kind].register(primitive, rule)
+registries: Table[str, RuleRegistry] = registered.registries
 
 
 # -- rules that report their runs --------------------------------------------------------------------------------------
@@ -438,7 +431,7 @@ def reporting(
     return reported
 
 
-class _ReportingTable(dict[Primitive, RuleFn]):
+class _ReportingTable(dict["Primitive", RuleFn]):
     """A stand-in for a registry's table of ready rules, which wraps each rule that it returns in a reporting one."""
 
     def __init__(self, registry: RuleRegistry) -> None:

@@ -28,6 +28,7 @@ class Derivation(NamedTuple):
         flags: the flags of the derived rule, as in `register`.
         slow: for a slow rule, what makes it slow ("vmap applies it to one element at a time"). The first run warns
             with this text, unless the author has chosen the derivation (`register(p, by=...)`).
+        preferred: whether it comes before the derivations of the registry's own package.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Derivation(NamedTuple):
     needs: str = ""
     flags: Mapping[str, Any] = MappingProxyType({})
     slow: str = ""
+    preferred: bool = False
 
     @property
     def provenance(self) -> Provenance:
@@ -45,7 +47,7 @@ class Derivation(NamedTuple):
 class Derivations(Sequence[Derivation]):
     """The derivations of one rule kind, best first, in an order that does not depend on the order of imports.
 
-    The registry's `derived_by` gives the order. Derivations that it does not name follow, and slow ones come last.
+    Preferred ones come first, then those that the registry lists in `derived_by`, then others, and slow ones last.
     """
 
     def __init__(self, title: str, order: Sequence[str], changed: Callable[[], None]) -> None:
@@ -82,7 +84,8 @@ class Derivations(Sequence[Derivation]):
         del self._table[derivation.name]
 
     def __getitem__(self, i: Any) -> Any:
-        return sorted(self._table.values(), key=lambda d: (bool(d.slow), self._ranks.get(d.name, len(self._ranks))))[i]
+        rank = lambda d: (bool(d.slow), not d.preferred, self._ranks.get(d.name, len(self._ranks)))  # noqa: E731
+        return sorted(self._table.values(), key=rank)[i]
 
     def __len__(self) -> int:
         return len(self._table)

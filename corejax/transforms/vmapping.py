@@ -17,7 +17,6 @@ from corejax.interpreters.batching import axis_of_operands, batch_flat, move_bat
 from corejax.ir.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
 from corejax.messages.tracebacks import api_boundary
-from corejax.programs import looping as looping  # registers the derivation of vmap rules as loops
 from corejax.transforms.flattening import FlatFunction, Names, check_argument, check_function, float0, leaf_names
 
 P = ParamSpec("P")

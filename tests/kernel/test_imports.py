@@ -62,6 +62,29 @@ def test_importing_does_not_look_for_plugins():
     )
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from corejax.extend.transforms import trace_stack; assert len(trace_stack()) == 1",
+        "from corejax.extend import Primitive, vmap_rules; assert vmap_rules.derivations[-1].name == 'loop'",
+        "from corejax.core import Tracer; from corejax.rules import jvp_rules; assert jvp_rules.adapt.value",
+        "from corejax import eval_jaxpr; from corejax.ir.interpret import concrete_runner; concrete_runner.get()",
+    ],
+)
+def test_the_first_name_that_needs_arrays_imports_the_whole_kernel(program):
+    run(f"import sys, corejax; assert 'numpy' not in sys.modules; {program}", COREJAX_PLUGINS="")
+
+
+def test_a_check_is_turned_on_before_anything_else_is_imported():
+    pytest.importorskip("corejax_explain")
+    run(
+        "import corejax\n"
+        "corejax.config.update('debug_nans', True)\n"
+        "from corejax.interpreters import checks\n"
+        "assert checks.checks_values() and checks._checks is not None\n"
+    )
+
+
 ALONE = """
 import sys
 import numpy as np

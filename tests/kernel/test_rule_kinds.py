@@ -367,7 +367,7 @@ def test_rules_of_a_module_that_fails_half_way_are_taken_back(depth_site: Site, 
         corejax.depth(lambda x: bind("ops.twice", x))(1.0)
     registry = registries["depth"]
     assert not registry.table and [d.name for d in registry.derivations] == ["decomposition"]
-    assert fresh.records["depth"].status == "loaded" and not fresh.faults()
+    assert fresh.records["depth"].status == "loaded" and not corejax.plugins.errors()
 
 
 def test_a_registry_whose_module_fails_half_way_is_taken_back(depth_site: Site, fresh: PluginManager) -> None:

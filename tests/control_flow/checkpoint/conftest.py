@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from corejax.programs.recomputation import find_recomputation
 from corejax_control_flow.programs.recomputation import RECOMPUTATION
 from tests.kernel import toys as toy_plugin
 
@@ -14,7 +13,8 @@ from tests.kernel import toys as toy_plugin
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other plugin, for one test."""
-    monkeypatch.setattr(find_recomputation, "value", lambda: RECOMPUTATION)
+    for module in ("partial_eval_jaxpr", "call"):
+        monkeypatch.setattr(f"corejax.programs.{module}.find_recomputation", lambda: RECOMPUTATION)
     with toy_plugin.installed():
         toy_plugin.printed.clear()
         yield

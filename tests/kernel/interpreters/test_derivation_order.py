@@ -76,6 +76,14 @@ def test_every_rule_kind_has_its_order() -> None:
         assert [name for name in names if name in wanted] == wanted, kind
 
 
+def test_the_kernel_lists_its_own_derivations() -> None:
+    """Manifests are valid only if they know all of them, which is decided before the kernel registers any."""
+    for kind, registry in registries.items():
+        if registry.provenance.package == "corejax":
+            own = [d.name for d in registry.derivations if d.provenance.package == "corejax"]
+            assert list(registry.derived_by) == own, kind
+
+
 @pytest.mark.parametrize("kind", DERIVED)
 def test_best_derivation_for_everything_an_author_may_give(kind: str) -> None:
     for given in COMBINATIONS:

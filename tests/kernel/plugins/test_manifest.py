@@ -20,7 +20,8 @@ from corejax.core.primitive import primitives
 from corejax.errors import PluginMissingError
 from corejax.plugins import manifest
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins.manifest import FILE, known_derivations
+from corejax.plugins.manifest import FILE
+from corejax.rules import registries
 from corejax.settings.config import config
 from tests.kernel.cli.test_cli import TABLE
 from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
@@ -305,6 +306,33 @@ def test_two_plugins_in_one_package(site: Site, run: Run) -> None:
     assert primitive_table().loaded is False
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("list-primitives", "toy_ops.twice  toy_ops  d     d"),
+        ("list-primitives --rule jvp --plugin corejax-toy-ops", "toy_ops.twice  toy_ops  d     d"),
+        ("list-primitives --help", "Exit codes"),
+        ("plugins", "corejax-toy-ops  1.2.3    found   good      3"),
+        ("plugins --json", '"manifest": "good"'),
+        ("--help", "list-primitives"),
+        ("--version", "corejax"),
+    ],
+)
+def test_the_command_reads_it_without_numpy(arguments: str, text: str, site: Site) -> None:
+    install(site)
+    done = site.run(
+        """
+        import sys
+        from corejax.cli import main
+        main(sys.argv[1:], standalone_mode=False)
+        unwanted = {"corejax_toy", "jaxlib", "ml_dtypes", "numpy", "optree", "rich"} & sys.modules.keys()
+        assert not unwanted, unwanted
+        """,
+        *arguments.split(),
+    )
+    assert text in done.stdout and done.stderr == ""
+
+
 # -- where it is looked for ------------------------------------------------------------------------------------------
 
 
@@ -316,7 +344,7 @@ def test_inside_a_namespace_package_and_without_running_any_of_it(site: Site, ru
     site._describe("acme-thing", "1.0", {"thing": "acme_space.corejax_thing.plugin"})
     record = plugins.manager().discover()["thing"]
     empty = {"plugin": "thing", "distribution": "acme-thing", "version": "1.0", "api_version": 1, "sources": ""}
-    known = [[kind, d, owner] for kind, d, owner in known_derivations()]
+    known = [[kind, name, None] for kind, registry in registries.items() for name in registry.derived_by]
     data = {**empty, "primitives": {"thing.p": {"module": "m"}}, "derivations_known": known}
     (inner / FILE).write_text(json.dumps({"manifest_version": 1, "plugins": {"thing": data}}))
     assert manifest.find(record, 1).word == "good"

@@ -29,7 +29,7 @@ from tests.kernel.plugin_sites import Site, contents
 def fault_of(manager: PluginManager, name: str) -> BaseException:
     manager.load()
     record = manager.records[name]
-    assert record.status == "failed" and record in manager.faults()
+    assert record.status == "failed" and record in plugins.errors()
     assert record.fault is not None
     return record.fault
 
@@ -230,7 +230,7 @@ def test_modules_and_helpers_whose_names_look_like_hooks_are_fine(site: Site, fr
         """,
     )
     fresh.load()
-    assert fresh.faults() == []
+    assert plugins.errors() == []
 
 
 DUPLICATES = {
@@ -300,7 +300,7 @@ def test_interrupt_while_loading_is_no_fault(site: Site, fresh: PluginManager) -
     site.add("acme", "raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
         fresh.load()
-    assert fresh.records["acme"].status == "found" and not fresh.faults()
+    assert fresh.records["acme"].status == "found" and fresh.records["acme"].fault is None
 
 
 def test_causes_follow_the_chain_once() -> None:
@@ -442,3 +442,29 @@ def test_a_missing_setting_names_the_plugin_that_failed(site: Site):
     )
     assert "no setting named 'acme_level'" in done.stdout, done.stderr
     assert "plugin 'acme' (corejax-acme 1.0) failed: ValueError: environment variable COREJAX_ACME_LEVEL" in done.stdout
+
+
+def test_a_plugin_that_is_the_first_to_need_the_kernel_leaves_it_whole(site: Site) -> None:
+    """What the kernel registers while a plugin imports it is not the plugin's."""
+    site.add(
+        "acme",
+        """
+        from corejax import tree_util
+        from corejax.extend import Primitive
+
+        @hookimpl
+        def corejax_export_names(): raise ZeroDivisionError
+        """,
+    )
+    done = site.run(
+        """
+        import corejax
+        [record] = corejax.plugins.errors()
+        assert type(record.fault) is ZeroDivisionError
+        from corejax.extend import registries
+        from corejax.rules import jvp_rules, transpose_rules
+        assert "jvp" in registries and "loop" in [d.name for d in registries["vmap"].derivations]
+        assert jvp_rules.adapt.value and transpose_rules.adapt.value
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -33,7 +33,7 @@ from tests.kernel.plugin_sites import Site, contents
 def fault_of(manager: PluginManager, name: str) -> BaseException:
     manager.load()
     record = manager.records[name]
-    assert record.status == "failed" and record in manager.faults()
+    assert record.status == "failed" and record in plugins.errors()
     assert record.fault is not None
     return record.fault
 
@@ -114,7 +114,7 @@ def test_two_distributions_of_one_plugin_name(site: Site) -> None:
     manager = PluginManager(site.find)
     manager.load()
     assert manager.records["acme"].status == "loaded"
-    [failed] = manager.faults()
+    [failed] = [record for record in manager.records.values() if record.status == "failed"]
     assert "'acme' (corejax-acme 1.0) and 'acme' (other-acme 3)" in str(failed.fault)
 
 

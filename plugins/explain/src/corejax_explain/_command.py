@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from corejax.extend import ClosedJaxpr, Jaxpr
 from corejax.extend.messages import json_text, shown
-from corejax.extend.programs import subjaxprs
 from corejax_explain.commands import FunctionCall, takes_function
+
+if TYPE_CHECKING:
+    from corejax.extend import ClosedJaxpr, Jaxpr
 
 # Version of the printed JSON. New keys keep the version; removed keys and keys with a new meaning change it.
 JSON_VERSION = 1
@@ -65,6 +66,8 @@ def _text(program: ClosedJaxpr, form: str | None) -> str:
 
 def count_primitives(program: ClosedJaxpr | Jaxpr) -> tuple[Counter[Any], Counter[Any]]:
     """Count the equations of each primitive: in total, and in programs inside equations."""
+    from corejax.extend.programs import subjaxprs  # it imports arrays
+
     outside, inside = Counter(eqn.primitive for eqn in program.eqns), Counter[Any]()
     for eqn in program.eqns:
         for inner in subjaxprs(eqn.params):

@@ -1,6 +1,7 @@
 """Commands that inspect a function: `takes_function` makes them, and passes a `FunctionCall` to their callbacks.
 
-The function is found by name, and its arguments are given as types.
+The function is found by name, and its arguments are given as types. What needs arrays is imported when a command runs,
+so that its `--help` is quick.
 """
 
 from __future__ import annotations
@@ -19,10 +20,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 import corejax
-from corejax.extend import tree
 from corejax.extend.messages import did_you_mean, error_text, raised_at
-from corejax.extend.types import ShapeDtypeStruct
-from corejax_explain._typed_arguments import read_arguments
 
 R = TypeVar("R")
 
@@ -87,6 +85,8 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
     def decorate(callback: Callable[..., None]) -> click.Command:
         @functools.wraps(callback)
         def run(function: str, types: Sequence[str], transforms: Sequence[str], **options: Any) -> None:
+            from corejax_explain._typed_arguments import read_arguments
+
             try:
                 args, kwargs = read_arguments(types)
             except ValueError as error:
@@ -125,6 +125,9 @@ def _output_to_stderr() -> contextlib.redirect_stdout[Any]:
 
 
 def _is_static(arg: Any) -> bool:
+    from corejax.extend import tree
+    from corejax.extend.types import ShapeDtypeStruct
+
     leaves = tree.tree_leaves(arg)
     return bool(leaves or arg is None) and not any(isinstance(leaf, ShapeDtypeStruct) for leaf in leaves)
 

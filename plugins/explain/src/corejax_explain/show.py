@@ -9,11 +9,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from corejax.extend import Primitive, abstract_eval_rules, config, impl_rules, load_everything, primitives, registries
+from corejax.extend import abstract_eval_rules, config, impl_rules, load_everything, registries
 from corejax.extend.commands import (
     complain,
     named,
@@ -26,6 +26,9 @@ from corejax.extend.commands import (
 )
 from corejax.extend.plugins import plugin_records
 from corejax.extend.printing import plugin_access
+
+if TYPE_CHECKING:
+    from corejax.extend import Primitive
 
 # Version of the printed JSON. New keys keep the version; removed keys and keys with a new meaning change it.
 JSON_VERSION = 1
@@ -41,6 +44,8 @@ def show(name: str, as_json: bool) -> None:
 
     Exit codes: 0; 1 if the plugin has no primitives here; 2 for an unknown name.
     """
+    from corejax.extend import primitives  # it imports arrays
+
     load_everything()
     records = {record.name: record for record in plugin_records()}
     plugins = [] if name in primitives else named(records, name)

@@ -187,5 +187,10 @@ def _vmap(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 vmap_rules.derivations.append(
-    Derivation("batch of the written rules", _vmap, needs="a decomposition and a JVP or transpose rule of its own")
+    Derivation(
+        "batch of the written rules",
+        _vmap,
+        needs="a decomposition and a JVP or transpose rule of its own",
+        preferred=True,
+    )
 )
