@@ -57,7 +57,7 @@ CASES: dict[tuple[str, ...], str] = {
         jnp.abs(jnp.fft.fft(x)), jnp.abs(jnp.fft.fft(x, 3)), jnp.abs(jnp.fft.rfft(x)), jnp.abs(jnp.fft.ihfft(x))
         random.choice(key, x, (2,), p=nn.softmax(x)), random.permutation(key, x), random.categorical(key, x)
         lax.dynamic_index_in_dim(x, -1), lax.dynamic_slice_in_dim(x, 1, 1), lax.shape_as_value(x.shape)
-        lax.dynamic_update_slice_in_dim(x, x[:1], -1, 0), lax.top_k(x, 1), lax.cummax(x)
+        lax.dynamic_update_slice_in_dim(x, x[:1], -1, 0), lax.top_k(x, 1), lax.cumsum(x)
         ops.segment_sum(x, jnp.zeros(x.shape, int), 3), ops.segment_max(x, jnp.ones(x.shape, int), 3)
         signal.fftconvolve(x, x), special.logsumexp(x), nn.softmax(x), nn.one_hot(jnp.argmax(x), x.shape[0])
         """,
@@ -150,6 +150,32 @@ def test_each_function_and_its_gradient(shapes: tuple[str, ...], text: str) -> N
 
 
 LOOP = pytest.param(lambda f: lambda x: corejax.lax.map(f, x), marks=pytest.mark.slow, id="map")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "random.permutation(key, x)",
+        "jnp.interp(x, x, x)",
+        "jnp.abs(jnp.fft.rfft(x))",
+        "jnp.fft.irfft(x + 0j, 2 * x.shape[0])",
+        "jnp.fft.irfft(x + 0j, 2 * x.shape[0] + 1)",
+    ],
+)
+def test_gradients_at_each_size(text: str) -> None:
+    fun = function(text)
+    found = exported(fun, ("b",), 1)
+    for b in (1, 2, 3, 4):
+        args = arguments(("b",), b)
+        weighted = [lambda x, f=f: jnp.dot(f(x)[0], jnp.arange(1.0, f(x)[0].size + 1)) for f in (found.call, fun)]
+        check_same(*(corejax.grad(f)(*args) for f in weighted), text=f"gradient of {text} at {b}")
+
+
+def test_cumulative_maxima_have_values_and_no_gradients() -> None:
+    fun = function("lax.cummax(x)")
+    check_same(exported(fun, ("b",)).call(*arguments(("b",), 3)), fun(*arguments(("b",), 3)), "cummax")
+    with pytest.raises(InconclusiveDimensionOperation, match="whether b >= 2"):
+        exported(fun, ("b",), 1)
 
 
 @pytest.mark.parametrize("wrap", [corejax.vmap, LOOP])
