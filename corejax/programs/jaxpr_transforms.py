@@ -107,7 +107,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: Flags, instantiate: bool | Flags = 
 
         tangent_avals = [tangent_aval(a) for a in select_list(nonzeros, closed.in_avals)]
         new = stage_closed(flat, [*closed.in_avals, *tangent_avals], closed.jaxpr.debug_info)
-        return new, nonzeros_out
+        return dce_jaxpr(new, [True] * len(new.out_avals), True)[0], nonzeros_out  # without unused tangents
 
     return memoised(closed, ("jvp", nonzeros, make_real), make)
 

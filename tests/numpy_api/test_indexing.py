@@ -22,6 +22,8 @@ CASES: dict[str, Any] = {
     "take of an axis": lambda n, x, i: n.take(x, i[:, None], axis=0, fill_value=3.0),
     "take clip": lambda n, x, i: n.take(x, i, axis=1, mode="clip"),
     "take wrap": lambda n, x, i: n.take(x, i, axis=-1, mode="wrap"),
+    "take by booleans": lambda n, x, i: n.take(x, i > 0, axis=0),
+    "put by booleans": lambda n, x, i: n.put(x, i > 0, n.asarray([1.0]), inplace=False),
     "along": lambda n, x, i: n.take_along_axis(x, i[:, None], axis=1),
     "along 0": lambda n, x, i: n.take_along_axis(x, i[:, None], axis=0),
     "along None": lambda n, x, i: n.take_along_axis(x, i, axis=None),

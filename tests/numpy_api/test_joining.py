@@ -140,6 +140,15 @@ def test_repeating_to_a_known_length() -> None:
         jnp.repeat(E, np.zeros(0, int), axis=0, total_repeat_length=2)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8"])
+def test_repeating_by_narrow_integers_and_booleans(dtype: str) -> None:
+    x = np.arange(400, dtype=np.float32)
+    counts = (np.arange(400) % 3 > 0).astype(dtype) * np.ones((), dtype)
+    wanted = np.repeat(x, counts)
+    for repeat in (jnp.repeat, corejax.jit(jnp.repeat, static_argnames="total_repeat_length")):
+        np.testing.assert_array_equal(repeat(x, counts, total_repeat_length=wanted.size), wanted)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [

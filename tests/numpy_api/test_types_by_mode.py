@@ -218,6 +218,29 @@ def test_x64_compat_makes_no_64_bit_types() -> None:
     assert (u32 * i8).dtype == "int64"
 
 
+INTEGER_RESULTS = {
+    "mean": lambda dtype: jnp.mean(jnp.array([1, 2**24 + 3]), dtype=dtype),
+    "mean where": lambda dtype: jnp.mean(jnp.array([1, 3]), dtype=dtype, where=jnp.array([False, True])),
+    "nanmean": lambda dtype: jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]), dtype=dtype),
+    "linspace": lambda dtype: jnp.linspace(jnp.zeros(2), 10, 3, dtype=dtype),
+    "logspace": lambda dtype: jnp.logspace(0, 2, 3, dtype=dtype),
+    "geomspace": lambda dtype: jnp.geomspace(jnp.float32(1), 100, 3, dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("name", INTEGER_RESULTS)
+@pytest.mark.filterwarnings("error")
+def test_integer_results_of_x64_compat_are_those_of_the_default_mode(name: str) -> None:
+    f = INTEGER_RESULTS[name]
+    for dtype in ("int32", "uint32"):
+        wanted = np.asarray(f(dtype))
+        with config.override(x64_compat=True):
+            for compute in (f, corejax.jit(f, static_argnums=0)):
+                out = compute(dtype)
+                assert out.dtype == dtype
+                np.testing.assert_array_equal(out, wanted)
+
+
 def test_functions_of_64_bit_mode_follow_the_lattice() -> None:
     with config.override(default_dtype_bits=64):
         assert jnp.cos(jnp.ones(2, "int8")).dtype == np.float32

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
 from corejax.extend import Primitive
 from corejax.extend.plugins import isolated_plugins
+from corejax_testing.arrays import show
 from corejax_testing.manifests.check import print_results
 from corejax_testing.report import print_report
 from corejax_testing.runner import FAILED, MISSING, Result
@@ -24,6 +26,10 @@ def test_reports_of_checks(capsys: pytest.CaptureFixture[str]) -> None:
     print_results([failed])
     out = capsys.readouterr().out
     assert "\\x1b[2J\\x9b31m\\u202e" in out and not any(c in out for c in ("\x1b", "\x9b", "\u202e"))
+
+
+def test_an_array_of_several_axes_is_one_line() -> None:
+    assert show(np.ones((2, 2, 1), "float32")) == "float32[2, 2, 1] [[[1.], [1.]], [[1.], [1.]]]"
 
 
 @pytest.mark.parametrize(

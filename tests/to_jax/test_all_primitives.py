@@ -14,7 +14,10 @@ load_everything()
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the framework
 
-SAMPLE = {"cumsum"}  # the others are slow; `make sweep-bridges` counts them
+SAMPLE = {
+    "cumsum",
+    "custom_lin",
+}  # one passes, one fails by design; the others are slow; `make sweep-bridges` counts them
 NAMES = [
     pytest.param(name, marks=[] if name in SAMPLE else pytest.mark.slow)
     for name in sorted(name for name in primitives if examples_of(name))

@@ -123,6 +123,33 @@ def test_forward_mode_is_refused_by_name():
             use()
 
 
+def test_forward_mode_of_programs_that_do_not_use_the_tangent():
+    f = tripled()
+
+    def chosen(x):
+        return jnp.where(f(x, 2.0) > 0, 3 * x, x)
+
+    def loop(x):
+        return lax.fori_loop(0, 3, lambda i, c: c.at[i].set(chosen(c[i])) + f(c, 2.0).astype("int32"), x)
+
+    def written(x):
+        ref = corejax.new_ref(x.astype("int32"))
+        lax.fori_loop(0, 3, lambda i, c: [ref.__setitem__(i, f(x[i], 2.0).astype("int32")), c][1], 0)
+        return x * ref[...]
+
+    for program in (
+        corejax.jit(chosen),
+        corejax.jit(corejax.jit(chosen)),
+        loop,
+        written,
+        lambda x: lax.cond(x[0] > 0, chosen, jnp.sin, x),
+        lambda x: lax.scan(lambda c, _: (3 * c, f(c, 2.0) > 0), x, length=2)[0],
+    ):
+        for fun in (program, corejax.jit(program)):
+            tangent = corejax.jvp(fun, (XS,), (jnp.ones_like(XS),))[1]
+            near(tangent, corejax.vjp(fun, XS)[1](jnp.ones_like(XS))[0])
+
+
 def test_linearize_and_its_transpose():
     f = tripled()
     for fun in (f, corejax.jit(f)):

@@ -282,6 +282,7 @@ _EVALUATES = (
         "vmap",
     ),
     *("nested_vmap", "partial_eval", "splits", "xla", "stablehlo", "pairs", "triples", "sharded"),
+    "jax",
 )
 
 

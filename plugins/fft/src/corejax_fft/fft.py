@@ -145,16 +145,16 @@ def _impl(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
 # -- transformations ---------------------------------------------------------------------------------------------
 
 
-def _multiplicity(count: int, length: int, dtype: Any) -> np.ndarray[Any, Any]:
+def _multiplicity(count: Any, length: Any, dtype: Any) -> Any:
     """Return how often each element of the half spectrum occurs in the whole: once at both ends, else twice."""
-    out = np.full(count, 2, dtype)
-    out[0] = 1
-    if length % 2 == 0:
-        out[-1] = 1
-    return out
+    if type(length) is int:
+        return np.where(2 * np.arange(count) % length == 0, 1, 2).astype(dtype)
+    places = lax.iota(np.dtype(np.int32), count)
+    is_end = lax.eq(2 * places % lax.make_scalar(length, places.dtype), 0)
+    return lax.in_dtype(lax.select(is_end, lax.full_like(places, 1), lax.full_like(places, 2)), np.dtype(dtype))
 
 
-def _times(x: Any, row: np.ndarray[Any, Any]) -> Any:
+def _times(x: Any, row: Any) -> Any:
     """Multiply `x` by a row along its last axis."""
     shape = get_aval(x).shape
     return lax.mul(x, lax.broadcast_in_dim(lax.asarray(row), shape, (len(shape) - 1,)))

@@ -30,8 +30,10 @@ from corejax_numpy.elementwise import remainder
 _IMMUTABLE = "arrays are immutable: pass inplace=False, and take the result"
 
 
-def _indices_argument(name: str, indices: Any, position: int = 1) -> Any:
+def _indices_argument(name: str, indices: Any, position: int = 1, booleans: bool = False) -> Any:
     indices = array_argument(name, indices, position)
+    if booleans and dtypes.is_bool(indices.dtype):  # as in NumPy, 0 and 1 and not a mask
+        return lax.convert_element_type(indices, np.int32)
     if not dtypes.is_integer(indices.dtype):
         raise TypeError(f"{name}: {name} indices must be of integer type, got {indices.aval.dtype.name}")
     return indices
@@ -60,7 +62,7 @@ def take(
 
     Args:
         a: the array.
-        indices: integers of any shape.
+        indices: integers of any shape; booleans are the indices 0 and 1.
         axis: the axis to take along; None, the default, flattens the array first.
         out: not supported; must be None.
         mode: how indices out of bounds are handled. `"fill"` (also None, the default) returns `fill_value`; `"clip"`
@@ -82,7 +84,7 @@ def take(
     refuse_out("take", out)
     if mode not in (None, "fill", "clip", "wrap", "raise"):
         raise ValueError(f"take: mode is 'fill', 'clip', 'wrap' or 'raise', got {mode!r}")
-    x, indices = array_argument("take", a), _indices_argument("take", indices)
+    x, indices = array_argument("take", a), _indices_argument("take", indices, booleans=True)
     if axis is None:
         x, axis = lax.reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)
@@ -326,7 +328,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         )
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"put: mode is None, 'clip' or 'wrap', got {mode!r}")
-    x, indices = array_argument("put", a), _indices_argument("put", ind)
+    x, indices = array_argument("put", a), _indices_argument("put", ind, booleans=True)
     values = array_argument("put", v, 2)
     lax.check_dtype_promotion("put", (x, values))
     if not (x.size and indices.size and values.size):

@@ -75,6 +75,8 @@ def _evaluate_lines(x: Any, xp: Any, fp: Any, index: Any) -> Any:
         return lax.broadcast_to(lax.reshape(fp, ()), x.shape)
     index = lax.clamp(1, index, xp.shape[0] - 1)
     before = lax.sub(index, like(index, 1))
+    if type(xp.shape[0]) is not int:  # at size 1, the only point is on both sides
+        before = lax.max(before, like(before, 0))
 
     def at(points: Any, index: Any) -> Any:
         return points.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)

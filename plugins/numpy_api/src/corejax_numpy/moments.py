@@ -32,7 +32,7 @@ def _count(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any
     """Return the number of elements in each sum, as a scalar or an array of a dtype."""
     if where is None:
         return lax.make_scalar(count_along(name, x.shape, axis), dtype)
-    return sum(mask_argument(name, where, x), axis, dtype, keepdims=keepdims)
+    return sum(lax.in_dtype(mask_argument(name, where, x), dtype), axis, keepdims=keepdims)
 
 
 def mean(
@@ -62,8 +62,8 @@ def mean(
     working = working_dtype(exact)
     count = _count("mean", x, axis, keepdims, where, working if where is None else dtypes.real_dtype_of(working))
     if where is not None:
-        count = lax.convert_element_type(count, working)
-    out = lax.div(sum(x, axis, working, keepdims=keepdims, where=where), count)
+        count = lax.in_dtype(count, working)
+    out = lax.div(sum(lax.in_dtype(x, working), axis, keepdims=keepdims, where=where), count)
     return out if dtype == working else lax.convert_element_type(out, dtype)
 
 

@@ -164,7 +164,7 @@ def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[tuple[Any, An
     lax.check_dtype_promotion(name, bounds)
     inexact = dtypes.inexact_dtype_of(dtypes.result_type(*bounds))
     dtype = inexact if dtype is None else canonical_dtype(dtype)
-    least = np.dtype(np.float32 if dtypes.is_inexact(dtype) else np.float64)
+    least = dtypes.canonicalize_dtype(np.float32 if dtypes.is_inexact(dtype) else np.float64)
     inexact = dtypes.promote_types(dtypes.promote_types(inexact, dtypes.inexact_dtype_of(dtype)), least)
     first, last = (lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds)
     return (first, last), dtype

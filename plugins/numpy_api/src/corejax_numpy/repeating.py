@@ -77,7 +77,7 @@ def repeat(
     counts = known_array("repeat", repeats, "with `total_repeat_length` they may be traced")
     if counts.size == 0 and not isinstance(repeats, Array | np.ndarray):
         counts = counts.astype(int)
-    if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0 or counts.shape not in ((), (1,), (size,)):
+    if counts.dtype.kind not in "biu" or counts.min(initial=0) < 0 or counts.shape not in ((), (1,), (size,)):
         raise ValueError(f"repeat: one number, or {size} numbers, that are not negative integers; got {repeats!r}")
     if counts.size == 1 and length is None:
         return _repeat_evenly(x, int(counts.reshape(())), axis)
@@ -110,6 +110,7 @@ def _repeat_by_traced_counts(x: Any, repeats: Any, axis: int, length: int) -> An
         raise ValueError(f"repeat: one number, or {size} numbers, got {repeats.aval.str_short()}")
     if length and not size:
         raise ValueError(f"repeat: there is no element to repeat {length} times")
+    repeats = lax.convert_element_type(repeats, dtypes.default_int_dtype())  # sums of int8 would overflow
     ends = lax.cumsum(lax.broadcast_to(lax.reshape(repeats, (repeats.size,)), (size,)), 0)
     indices = searchsorted(ends, lax.iota(ends.dtype, length), side="right")
     indices = lax.min(indices, lax.make_scalar(size - 1, indices.dtype))

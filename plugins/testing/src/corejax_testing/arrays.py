@@ -104,10 +104,10 @@ def wide(value: Any) -> Array:
 
 
 def show(x: Any) -> str:
-    """Format a value with its type; large arrays are abbreviated."""
+    """Format a value with its type on one line; large arrays are abbreviated."""
     x = on_host(x)
     numbers = np.array2string(wide(x), precision=9, threshold=12, edgeitems=3, separator=", ")
-    return f"{x.dtype.name}{list(x.shape)} {numbers}"
+    return f"{x.dtype.name}{list(x.shape)} {' '.join(numbers.split())}"
 
 
 def compare(

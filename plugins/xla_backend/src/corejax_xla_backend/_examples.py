@@ -119,7 +119,7 @@ def _inspecting() -> list[Example]:
 
 
 _SYMBOL = "a symbolic size has no value before a call determines it"
-_EVALUATING = ("types", "values", "pure", "repeatable", "partial_eval", "splits", "xla", "pairs", "cost")
+_EVALUATING = ("types", "values", "pure", "repeatable", "partial_eval", "splits", "xla", "pairs", "cost", "jax")
 
 _OPAQUE = {"text": "an exported function does not print as text that parses"}
 

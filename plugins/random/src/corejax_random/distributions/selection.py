@@ -87,7 +87,11 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
     """Sort by random words, in so many rounds that two elements are unlikely to have equal words in all of them."""
     if isinstance(x.size, SymbolicDim):
         size, least = lax.make_scalar(x.size, np.dtype(np.int32)), (1, 1625, 2642245)
-        return lax.fori_loop(0, sum((size > n).astype(np.int32) for n in least), _shuffled_once(axis), (key, x))[1]
+        places = lax.broadcasted_iota(np.dtype(np.int32), x.shape, axis)
+        # The loop shuffles indices: of a loop whose length is not known, `x` would have no gradient.
+        count = sum((size > n).astype(np.int32) for n in least)
+        places = lax.fori_loop(0, count, _shuffled_once(axis), (key, places))[1]
+        return jnp.take_along_axis(x, places, axis, mode="promise_in_bounds")
     rounds = int(np.ceil(3 * np.log(max(1, x.size)) / np.log(2**32 - 1)))
     if evaluating(x) and on_host.on_host(key, x.shape):
         return on_host.shuffled(key, x, axis, rounds)
