@@ -1,5 +1,6 @@
 # The names of `corejax.tree`: the module imports each of them at first use. `_contributed` has the names of plugins.
 
+from corejax.tree._contributed import *
 from corejax.tree._functions import broadcast_prefix as broadcast_prefix
 from corejax.tree._functions import equality_errors as equality_errors
 from corejax.tree._functions import flatten_axes as flatten_axes
@@ -32,7 +33,6 @@ from corejax.tree._treedef import tree_structure as tree_structure
 from corejax.tree._treedef import tree_unflatten as tree_unflatten
 from corejax.tree._treedef import treedef_is_strict_leaf as treedef_is_strict_leaf
 from corejax.tree._treedef import treedef_tuple as treedef_tuple
-from corejax.tree._contributed import *
 
 flatten = tree_flatten
 flatten_with_path = tree_flatten_with_path
