@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from corejax.base.seams import Slot
+from corejax.base.stubs import import_name
 from corejax.base.texts import no_such_name
 
 
@@ -67,10 +69,14 @@ def required(name: str) -> Any:
     return value
 
 
-def complete_from_plugins(module: dict[str, Any]) -> None:
+def complete_from_plugins(module: dict[str, Any], own: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
     """Give a module of the kernel a `__getattr__` and a `__dir__`, which add the names that plugins export inside it.
 
     A type checker sees neither; it reads the stub that `corejax write-stubs` writes beside the module.
+
+    Args:
+        module: the module's globals.
+        own: the names that the module imports at first use, as in `names_of_stub`.
     """
     namespace = module["__name__"].partition(".")[2]
     module["_own_names"] = frozenset(module)
@@ -78,8 +84,8 @@ def complete_from_plugins(module: dict[str, Any]) -> None:
     def find(name: str) -> Any:
         if name.startswith("_"):
             raise no_such_name(module["__name__"], name, ())
-        value = module[name] = required(f"{namespace}.{name}")
+        value = module[name] = import_name(*own[name]) if name in own else required(f"{namespace}.{name}")
         return value
 
     module["__getattr__"] = find
-    module["__dir__"] = lambda: sorted({*module, *plugin_access().names_inside(namespace)})
+    module["__dir__"] = lambda: sorted({*module, *own, *plugin_access().names_inside(namespace)})

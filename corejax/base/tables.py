@@ -269,6 +269,8 @@ class Table(dict[K, V], Generic[K, V]):
 
 def _with(entries: Entries, new: Entry) -> Entries | None:
     """Add an entry at its place in the order; return None for a duplicate without `override`."""
+    if not entries:
+        return (new,)
     earlier = next((entry for entry in entries if _in_place_of(new, entry)), None)
     if earlier is None:
         return _ordered((*entries, new))

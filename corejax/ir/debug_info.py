@@ -6,10 +6,10 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from corejax.tree._paths import leaf_names
-from corejax.tree._treedef import PyTreeDef
+if TYPE_CHECKING:
+    from corejax.tree._treedef import PyTreeDef
 
 Function: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -69,6 +69,8 @@ class DebugInfo:
 
     def arg_names(self) -> list[str]:
         """Return a name for each traced argument: `x`, `params['w']`, `args[0]`."""
+        from corejax.tree._paths import leaf_names  # only now, because it imports optree
+
         if self.in_tree is None:
             return []
         args_tree, kwargs_tree = self.in_tree.children()

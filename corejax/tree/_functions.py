@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from corejax.tree._kinds import registered
 from corejax.tree._paths import KeyPath, flatten_one_level_with_keys, is_leaf_node, keystr, tree_flatten_with_path
-from corejax.tree._treedef import (
-    IsLeaf,
-    PyTreeDef,
-    registered,
-    tree_flatten,
-    tree_leaves,
-    treedef_is_strict_leaf,
-)
+from corejax.tree._treedef import IsLeaf, PyTreeDef, tree_flatten, tree_leaves, treedef_is_strict_leaf
 
 
 def tree_map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> Any:

@@ -8,7 +8,6 @@ handler; the memory is freed with the process. It has no effect if another libra
 from __future__ import annotations
 
 import atexit
-import importlib
 from typing import Any
 
 _register = atexit.register
@@ -22,6 +21,6 @@ def _except_extensions(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 atexit.register = _except_extensions
 try:
-    importlib.import_module("optree")
+    import optree as optree
 finally:
     atexit.register = _register

@@ -7,17 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, ClassVar
 
-import optree
-
-from corejax.tree._treedef import (
-    NAMESPACE,
-    PyTreeDef,
-    registered,
-    sorted_keys,
-    tree_flatten,
-    tree_structure,
-    tree_unflatten,
-)
+from corejax.tree._kinds import NAMESPACE, registered
+from corejax.tree._optree import optree
+from corejax.tree._treedef import PyTreeDef, sorted_keys, tree_flatten, tree_structure, tree_unflatten
 
 
 class _Key:
@@ -91,6 +83,9 @@ class FlattenedIndexKey(_Key):
     def __init__(self, key: int) -> None:
         super().__init__(key)
 
+
+for _class in (SequenceKey, DictKey, GetAttrKey, FlattenedIndexKey):
+    _class.__module__ = "corejax.tree"
 
 KeyEntry = Any
 KeyPath = tuple[KeyEntry, ...]

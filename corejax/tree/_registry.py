@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from corejax.base.provenance import Provenance
 from corejax.errors import DuplicateRegistrationError
-from corejax.tree._treedef import Registration, is_tree_node, leaf_types, registered
+from corejax.tree._kinds import Registration, leaf_types, registered
+from corejax.tree._treedef import is_tree_node
 
 __corejax_registers_for_caller__ = True
 
@@ -59,6 +60,8 @@ class Partial(functools.partial[Any]):
 
     If the function is itself a partial, the arguments bound in it are metadata and not children.
     """
+
+    __module__ = "corejax.tree"
 
     def __new__(cls, func: Callable[..., object], *args: object, **kwargs: object) -> Partial:
         # functools.partial merges the bound arguments of another partial into its own, but not those of its method.

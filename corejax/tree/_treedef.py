@@ -14,52 +14,15 @@ import contextlib
 import dataclasses
 import functools
 import threading
-import warnings
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import optree
-
-from corejax.base.tables import Table
-
-NAMESPACE = "corejax"
+from corejax.tree._kinds import NAMESPACE, leaf_types, registered
+from corejax.tree._optree import optree
 
 IsLeaf = Callable[[Any], bool]
-
-
-class Registration(NamedTuple):
-    """The functions that flatten and unflatten the nodes of a registered class.
-
-    Attributes:
-        flatten: `node -> (children, metadata)`.
-        unflatten: `(metadata, children) -> node`.
-        flatten_with_keys: `node -> (((key, child), ...), metadata)`, or None.
-    """
-
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten: Callable[[Any, Any], Any]
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None
-
-
-def _update_optree(kind: type, registration: Registration | None) -> None:
-    if kind in _in_optree:
-        optree.unregister_pytree_node(kind, namespace=NAMESPACE)
-        _in_optree.remove(kind)
-    if registration is not None:
-        with warnings.catch_warnings():
-            # optree warns if a namedtuple is registered, since namedtuples are nodes without registration.
-            warnings.simplefilter("ignore", UserWarning)
-            optree.register_pytree_node(kind, registration.flatten, registration.unflatten, namespace=NAMESPACE)
-        _in_optree.add(kind)
-
-
-_in_optree: set[type] = set()  # the classes that are registered with optree
-
-
-registered: Table[type, Registration] = Table("pytree node", changed=_update_optree)
 
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
@@ -121,6 +84,7 @@ class PyTreeDef:
         num_nodes: number of nodes, leaves included.
     """
 
+    __module__ = "corejax.tree"
     __slots__ = ("__weakref__", "_hash", "_paths", "_spec", "num_leaves", "num_nodes")
 
     _is_interned = True  # an equal structure is the same object
@@ -254,23 +218,7 @@ def from_spec(spec: optree.PyTreeSpec) -> PyTreeDef:
 
 # Flattening -----------------------------------------------------------------------------------------
 
-leaf_types: set[type] = {bool, int, float, complex, str, np.ndarray}
-leaf_types.update({np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128})
 _are_leaf_types = leaf_types.issuperset
-
-
-def mark_leaf_types(*types: type) -> None:
-    """Declare that instances of these classes (not of subclasses) are leaves; flattening them is then faster.
-
-    Raises:
-        ValueError: one of them is registered as a node.
-    """
-    for kind in types:
-        if kind in registered:
-            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {registered.provenance(kind)}")
-        leaf_types.add(kind)
-
-
 _leaf_def = _treedef(_spec_of(0))
 
 

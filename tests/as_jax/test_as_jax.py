@@ -157,6 +157,45 @@ except NotImplementedError as error:
     assert result.stdout.startswith("6.0 6.0\ngrad: reduce_axes must be empty, got ('i',)"), result.stderr
 
 
+NAMES_OF_LIBRARIES = """
+import sys
+from typing import Optional
+import corejax_as_jax; corejax_as_jax.install()
+import jax, jax.random, jax.scipy.stats.norm
+from jax.interpreters import ad, batching, mlir
+
+def place(ctx: mlir.LoweringRuleContext, device: Optional[jax.Device]): ...
+mlir.register_lowering(jax.extend.core.Primitive("mine"), mlir.lower_fun(lambda x: x))
+loaded = {"jaxlib", "importlib.metadata", "corejax_random.distributions", "corejax_xla_backend._lowering"}
+assert not loaded & set(sys.modules), loaded & set(sys.modules)
+assert mlir.ir.Value is mlir.Value and mlir.flatten_ir_values([]) == []
+"""
+
+
+def test_what_libraries_name_when_they_are_imported_does_not_import_jaxlib() -> None:
+    result = run("-c", NAMES_OF_LIBRARIES)
+    assert result.returncode == 0, result.stderr
+
+
+DEVICES = """
+import corejax_as_jax; corejax_as_jax.install()
+import jax
+from unittest import mock
+
+device = jax.devices()[0]
+assert isinstance(device, jax.Device) and issubclass(type(device), jax.Device) and issubclass(jax.Device, jax.Device)
+assert not isinstance(3, jax.Device) and not issubclass(int, jax.Device)
+stand_in = mock.Mock(spec=jax.Device)  # as in the tests of MJX
+stand_in.platform = "gpu"
+assert isinstance(stand_in, jax.Device) and "memory_stats" in dir(jax.Device)
+"""
+
+
+def test_the_class_of_devices_stands_for_jaxlibs() -> None:
+    result = run("-c", DEVICES)
+    assert result.returncode == 0, result.stderr
+
+
 def test_the_path_has_a_package_and_its_metadata() -> None:
     assert (PATH / "jax" / "__init__.py").is_file()
     assert f"Version: {JAX_VERSION}\n" in (PATH / f"jax-{JAX_VERSION}.dist-info" / "METADATA").read_text()

@@ -52,6 +52,22 @@ def test_import_is_small():
     assert len(ours) <= 82, sorted(ours)
 
 
+def test_a_first_operation_is_small():
+    """It needs neither pytrees nor jaxlib, random numbers or special functions."""
+    modules = json.loads(
+        run(
+            "import json, sys; import numpy as np; import corejax.numpy as jnp; import corejax.random\n"
+            "from corejax.scipy.stats import norm; x = jnp.asarray(np.ones(8, np.float32)); x + x\n"
+            "print(json.dumps(sorted(sys.modules)))"
+        )
+    )
+    tops = {name.partition(".")[0] for name in modules}
+    assert not tops & {"jaxlib", "optree", "scipy"}
+    packages = {name.rpartition(".")[0] for name in modules}
+    assert not packages & {"corejax_random.distributions", "corejax_random.generators"}
+    assert "corejax_scipy.special.gamma_functions" not in modules
+
+
 def test_importing_does_not_look_for_plugins():
     run(
         "import sys, types\n"

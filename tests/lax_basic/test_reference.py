@@ -12,7 +12,7 @@ from corejax_lax_basic import lax
 from tests.lax_basic.support import assert_same, sample
 
 pytest.importorskip("jaxlib")
-executable = pytest.importorskip("corejax_xla_backend._xla.executable")
+compiling = pytest.importorskip("corejax_xla_backend._xla.compiling")
 jaxlib_adapter = pytest.importorskip("corejax_xla_backend._jaxlib")
 
 INEXACT = [
@@ -75,7 +75,7 @@ def test_reference_interpreter_agrees_with_eager(functions: Any, dtype: Any) -> 
         return [f(x) for f in functions]
 
     x = sample(dtype, (3, 4), low=0.2, high=1.0)
-    text, *_ = executable.lower(corejax.make_jaxpr(everything)(x), "everything", "cpu")
+    text, *_ = compiling.lower(corejax.make_jaxpr(everything)(x), "everything", "cpu")
     got = jaxlib_adapter.reference_eval(text, [x])
     for value, expected in zip(got, everything(x), strict=True):
         assert_same(value, expected, rtol=1e-5, atol=1e-6)

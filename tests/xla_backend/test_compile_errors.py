@@ -13,7 +13,7 @@ import corejax
 from corejax.errors import BackendError
 from corejax.extend import Primitive, abstract_eval_rules, xla_translations
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._xla import compile_errors, executable
+from corejax_xla_backend._xla import compile_errors, compiling
 
 pytest.importorskip("jaxlib")
 
@@ -117,7 +117,7 @@ def test_locations_that_say_little() -> None:
 def test_an_interrupt_while_xla_compiles_is_raised_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inside of C++ that calls Python back it would end the process."""
     ended: list[bool] = []
-    own = executable.compile_text
+    own = compiling.compile_text
 
     def interrupted(*args: Any, **kwargs: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
@@ -129,7 +129,7 @@ def test_an_interrupt_while_xla_compiles_is_raised_at_the_end(monkeypatch: pytes
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test process may ignore interrupts
     try:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(executable, "compile_text", interrupted)
+            patch.setattr(compiling, "compile_text", interrupted)
             f(X)
         assert ended == [True] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:

@@ -24,7 +24,7 @@ from corejax.extend.transforms import trace_stack
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend._xla import executable
+from corejax_xla_backend._xla import compiling
 
 ignored = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")
 _numbers = itertools.count()
@@ -143,7 +143,7 @@ def test_several_callbacks_in_one_program() -> None:
 
     np.testing.assert_array_equal(jit(f)(X), f(X))
     assert calls == [0, "double", 1, "double", 0, "double"] * 2
-    assert len(executable.lower(cj.make_jaxpr(f)(X), "f", "cpu").callbacks) == 3, "equal ones are one"
+    assert len(compiling.lower(cj.make_jaxpr(f)(X), "f", "cpu").callbacks) == 3, "equal ones are one"
 
 
 @ignored
@@ -321,9 +321,9 @@ def test_strict_rules_refuse_the_callback() -> None:
 
 def test_impl_by_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
-    compile_module = executable._jaxlib.compile_module
+    compile_module = compiling._jaxlib.compile_module
     monkeypatch.setattr(
-        executable._jaxlib, "compile_module", lambda *a, **k: compiled.append(1) or compile_module(*a, **k)
+        compiling._jaxlib, "compile_module", lambda *a, **k: compiled.append(1) or compile_module(*a, **k)
     )
     p = Primitive("callback_test.only_xla", abstract_eval=lambda x, *, k: x)
     assert rule_statuses(p)["impl"].status == "missing"

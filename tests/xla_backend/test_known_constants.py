@@ -9,7 +9,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax_xla_backend._xla import executable
+from corejax_xla_backend._xla import compiling
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 POSITIONS = np.array([[0, 2], [3, 3]])
@@ -77,8 +77,8 @@ def test_a_program_is_of_its_constants() -> None:
 def test_other_numbers_are_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that is traced again compiles once more, and not for each."""
     texts: list[str] = []
-    lower = executable.lower
-    monkeypatch.setattr(executable, "lower", lambda *a, **k: (found := lower(*a, **k), texts.append(found.text))[0])
+    lower = compiling.lower
+    monkeypatch.setattr(compiling, "lower", lambda *a, **k: (found := lower(*a, **k), texts.append(found.text))[0])
 
     def f(x: Any) -> Any:
         return x * weights

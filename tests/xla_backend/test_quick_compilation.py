@@ -15,7 +15,7 @@ from corejax import export, lax
 from corejax.extend.devices import CompileOptions
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla import flags as flags_of_programs
-from corejax_xla_backend._xla.executable import lower
+from corejax_xla_backend._xla.compiling import lower
 from corejax_xla_backend._xla.flags import FEWER_PASSES, depth_of, extent_of, kernels_of
 
 

@@ -52,8 +52,8 @@ def install() -> None:
         sys.path.insert(1, str(PATH))  # before an installed jax, after the directory of the program
     sys.modules.pop("jax", None)
     import_module("jax")
-    _run_in_background()
     import_module("corejax_as_jax.products").compile_products()
+    _run_in_background()
 
 
 def _fill_slots() -> None:
@@ -87,7 +87,8 @@ def _read_environment() -> None:
 def _run_in_background() -> None:
     """Let programs run in the background, as in JAX, unless the environment has the setting.
 
-    This comes after the import of jax, which loads the plugin that declares the setting; before, all would be loaded.
+    This comes after the import of `corejax.lax`, which loads the plugin that declares the setting, with the other
+    plugins of array methods; before, all plugins would be loaded.
     """
     from corejax import config
 

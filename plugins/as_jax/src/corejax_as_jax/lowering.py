@@ -3,20 +3,19 @@
 A rule built by `lower_fun` is a function that corejax traces and inlines. A rule that emits operations through
 jaxlib's MLIR bindings runs in a separate module; the functions of this module are added to the program and called
 there.
+
+Libraries register rules when they are imported, so that jaxlib is imported only when a rule runs.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 import corejax
-from corejax.extend import ShapedArray, get_aval, host_value, stage_closed, xla_translations
-from corejax_xla_backend import hlo
+from corejax.extend import ShapedArray, stage_closed, xla_translations
 
 
 @dataclasses.dataclass
@@ -41,11 +40,15 @@ class ModuleContext:
     @property
     def ip(self) -> Any:
         """The insertion point at which functions are added."""
+        from corejax_xla_backend import hlo
+
         return hlo.ir.InsertionPoint(self.module.body)
 
     @property
     def symbol_table(self) -> Any:
         """The module's functions by name."""
+        from corejax_xla_backend import hlo
+
         return hlo.ir.SymbolTable(self.module.operation)
 
     def add_keepalive(self, value: Any) -> None:
@@ -94,6 +97,9 @@ class LowerFun:
 
     def __call__(self, ctx: LoweringRuleContext, *values: Any, **params: Any) -> list[Any]:
         """Emit the function's operations, when called from a rule that emits MLIR."""
+        from corejax_as_jax.mlir_values import ir_constant
+        from corejax_xla_backend import hlo
+
         arguments = [corejax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.avals_in]
         lowered = corejax.jit(lambda *args: self.flat(*args, **params)).lower(*arguments)
         constants = [ir_constant(x) for x in lowered.consts]
@@ -129,6 +135,9 @@ def _traced(primitive: Any, rule: LowerFun) -> Callable[..., Any]:
 
 def _written(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     def translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], **params: Any) -> Any:
+        from corejax_as_jax.mlir_values import flatten_ir_values
+        from corejax_xla_backend import hlo
+
         out_avals = primitive.abstract(tuple(in_avals), params)
 
         def body(module: Any, *values: Any) -> list[Any]:
@@ -172,68 +181,3 @@ def emit_python_callback(
     results = [corejax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in result_avals]
     program = stage_closed(lambda *xs: list(call(lambda *ys: list(callback(*ys)), results, *xs)), tuple(operand_avals))
     return ctx.module_context.call(program, operands), token, None
-
-
-# -- helpers for rules that write MLIR -------------------------------------------------------------------------------
-
-
-def flatten_ir_values(values: Any) -> list[Any]:
-    """Return the values in nested sequences, or the results of an operation, as a list."""
-    if isinstance(values, hlo.ir.Value):
-        return [values]
-    if isinstance(values, hlo.ir.OpView | hlo.ir.Operation):
-        return list(values.results)
-    return [value for item in values for value in flatten_ir_values(item)]
-
-
-def dtype_to_ir_type(dtype: Any) -> Any:
-    """Return the element type of a dtype."""
-    return hlo.element_type(dtype)
-
-
-def aval_to_ir_type(aval: ShapedArray) -> Any:
-    """Return the tensor type of an array's type."""
-    return hlo.ir.RankedTensorType.get(aval.shape, dtype_to_ir_type(aval.dtype))
-
-
-def aval_to_ir_types(aval: ShapedArray) -> tuple[Any, ...]:
-    """Return the tensor type of an array's type in a tuple."""
-    return (aval_to_ir_type(aval),)
-
-
-def ir_constant(value: Any, **options: Any) -> Any:
-    """Return a constant."""
-    from jaxlib.mlir.dialects import stablehlo
-
-    array = np.asarray(host_value(value), get_aval(value).dtype)
-    return stablehlo.constant(hlo.dense_attribute(array))
-
-
-def ir_constants(value: Any, **options: Any) -> list[Any]:
-    """Return a constant in a list."""
-    return [ir_constant(value)]
-
-
-def i32_attr(i: int) -> Any:
-    """Return an attribute of a 32-bit integer."""
-    return hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(32), i)
-
-
-def i64_attr(i: int) -> Any:
-    """Return an attribute of a 64-bit integer."""
-    return hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(64), i)
-
-
-def dense_int_array(values: Iterable[int]) -> Any:
-    """Return an attribute of several 64-bit integers."""
-    return hlo.ir.DenseI64ArrayAttr.get(list(values))
-
-
-def dense_int_elements(values: Iterable[int]) -> Any:
-    """Return a dense attribute of several 64-bit integers."""
-    return hlo.ir.DenseIntElementsAttr.get(np.asarray(list(values), np.int64))  # type: ignore[call-overload]  # a buffer
-
-
-def shape_tensor(sizes: Sequence[int]) -> Any:
-    """Return a one-dimensional constant of 32-bit integers."""
-    return ir_constant(np.asarray(sizes, np.int32))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -82,11 +81,13 @@ def missing_text(text: str, library: str, suggestion: str = "") -> str:
 
 def unmet_requirement(library: str) -> str:
     """Return how an installed library asks for a newer JAX, "chex 0.3 requires jax>=0.12"; "" if it does not."""
-    for distribution in packages_distributions().get(library, ()):
-        for line in requires(distribution) or ():
+    from importlib import metadata  # takes 10 ms to import, and only errors need it
+
+    for distribution in metadata.packages_distributions().get(library, ()):
+        for line in metadata.requires(distribution) or ():
             wanted = _REQUIREMENT.match(line)
             if wanted and any(_numbers(least) > _numbers(JAX_VERSION) for least in _LEAST.findall(wanted[1])):
-                return f"{distribution} {version(distribution)} requires jax{wanted[1].strip()}"
+                return f"{distribution} {metadata.version(distribution)} requires jax{wanted[1].strip()}"
     return ""
 
 
@@ -116,14 +117,16 @@ def check_process(loaded: ModuleType | None) -> None:
 
 
 def _other_jax(loaded: ModuleType, file: str | None) -> str:
+    from importlib import metadata
+
     if "corejax_as_jax" in str(file):
         return (
             f"two copies of corejax-as-jax: the path of one, {file}, is on PYTHONPATH, and the program imports "
             f"another, {Path(__file__).parent}. Set PYTHONPATH to what `corejax as-jax --path` prints here"
         )
     try:
-        found = f", and the installed distribution is jax {version('jax')}"
-    except PackageNotFoundError:
+        found = f", and the installed distribution is jax {metadata.version('jax')}"
+    except metadata.PackageNotFoundError:
         found = ""
     release = getattr(loaded, "__version__", "")
     return (

@@ -73,7 +73,6 @@ _COMMON = {
     "in_own_memory": in_own_memory,
     "getrefcount": getrefcount,
     "host_of": host_of,
-    "unflatten": tree.unflatten,
     "LOCAL_REFCOUNT": LOCAL_REFCOUNT,
     "results": evaluation.evaluate_equation,
 }
@@ -237,7 +236,7 @@ class _CodeGenerator:
         if type(shape) in (tuple, list) and list(shape) == marks:
             text = ", ".join(outs)
             return f"[{text}]" if type(shape) is list else f"({text},)" if outs else "()"
-        return f"unflatten({self.bind_global('structure', structure)}, [{', '.join(outs)}])"
+        return f"{self.bind_global('structure', structure)}.unflatten([{', '.join(outs)}])"
 
     def compile(self, arguments: Sequence[str], value: str) -> Any:
         """Compile the text to a Python function with these arguments and this result."""

@@ -37,7 +37,6 @@ class Ufunc:
 
 
 operations = Cache()
-_ONE = tree.structure(0)
 
 
 def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Array] | None:
@@ -80,7 +79,7 @@ def _entry(
         return ufunc or runs
     operands, out = [Var(a) for a in avals], Var(aval)
     program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
-    return generate_on_arrays(program, (), [aval], _ONE) or False
+    return generate_on_arrays(program, (), [aval], tree.structure(0)) or False
 
 
 def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:

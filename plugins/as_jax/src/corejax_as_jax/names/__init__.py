@@ -5,19 +5,19 @@ from typing import Any as _Any
 
 import corejax as _corejax
 from corejax import Array  # a class: not resolved lazily, so that the finder need not be asked for each annotation
-from corejax_as_jax.callbacks import io_callback as _io_callback
-from corejax_as_jax.callbacks import pure_callback
-from corejax_as_jax.environment import print_environment_info
-from corejax_as_jax.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from corejax_as_jax.version import JAX_VERSION as __version__
 
 __version_info__ = tuple(int(number) for number in __version__.split("."))
 __corejax__ = _corejax.__version__
 
 _HOMES = {
+    "Device": "devices",
     "jit": "jit",
     "make_jaxpr": "programs",
+    "print_environment_info": "environment",
+    "pure_callback": "callbacks",
     **dict.fromkeys(("custom_jvp", "grad", "jvp", "value_and_grad"), "derivatives"),
+    **dict.fromkeys(("Ref", "empty_ref", "free_ref", "freeze", "new_ref", "typeof"), "references"),
 }
 
 

@@ -89,9 +89,12 @@ def kind_of(dtype: np.dtype[Any]) -> str:
     return "complex" if dtypes.is_complex(dtype) else "float"
 
 
+_KINDS = {dtype: kind_of(dtype) for dtype in dtypes.LONG_NAMES.values()}
+
+
 def dtypes_of(*kinds: str) -> frozenset[np.dtype[Any]]:
     """Return all dtypes of these kinds."""
-    return frozenset(d for d in dtypes.LONG_NAMES.values() if kind_of(d) in kinds)
+    return frozenset(dtype for dtype, kind in _KINDS.items() if kind in kinds)
 
 
 def position(i: int) -> str:

@@ -67,6 +67,15 @@ def log1p(x: Any) -> Any:
     return where(near, lax.log1p(where(near, x, 0.0)), lax.log(1.0 + where(near, 0.0, x)))
 
 
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+
+
+def stirling_rest(x: Any) -> Any:
+    """Return `lgamma(x)` minus `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
+    inverse = 1.0 / x
+    return inverse * polynomial(inverse * inverse, _STIRLING)
+
+
 # -- for results that become float32 -------------------------------------------------------------------------------
 
 SINGLE = np.dtype(np.float32)

@@ -15,9 +15,9 @@ import numpy as np
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import flag, together
-from corejax_scipy.special._formulas import sin_pi, where
+from corejax_scipy.special._formulas import sin_pi, stirling_rest, where
 from corejax_scipy.special._rows import row, scipy_special, scipys_or, widely
-from corejax_scipy.special.gamma_functions import HALF_LOG_2PI, gammasgn_formula, stirling_rest
+from corejax_scipy.special.gamma_functions import HALF_LOG_2PI, gammasgn_formula
 
 __all__ = ["betainc", "comb"]
 

@@ -15,7 +15,7 @@ from corejax import custom_jvp
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import flag, inexact, operand, reals, static_int, together
-from corejax_scipy.special._formulas import polynomial, sin_pi, where
+from corejax_scipy.special._formulas import polynomial, sin_pi, stirling_rest, where
 from corejax_scipy.special._rows import in_float64, row
 
 __all__ = [
@@ -23,15 +23,7 @@ __all__ = [
     "loggamma", "multigammaln", "polygamma", "zeta",
 ]  # fmt: skip
 
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-
-
-def stirling_rest(x: Any) -> Any:
-    """Return `lgamma(x)` minus `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
-    inverse = 1.0 / x
-    return inverse * polynomial(inverse * inverse, _STIRLING)
-
 
 # -- gamma -------------------------------------------------------------------------------------------------------
 
@@ -95,8 +87,7 @@ _NEAR_TWO = (
 
 def _complex_stirling(z: Any) -> Any:
     """Return loggamma for `Re z >= 12` or so, by Stirling's formula."""
-    inverse = 1.0 / z
-    return (z - 0.5) * lax.log(z) - z + HALF_LOG_2PI + inverse * polynomial(inverse * inverse, _STIRLING)
+    return (z - 0.5) * lax.log(z) - z + HALF_LOG_2PI + stirling_rest(z)
 
 
 def _right_loggamma(z: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 
 import corejax.numpy as jnp
 import corejax.scipy.special as special
+from corejax_scipy.special._formulas import stirling_rest
 from corejax_scipy.special._rows import widely
-from corejax_scipy.special.gamma_functions import stirling_rest
 
 _LEAST = 10.0  # the smallest number for which Stirling's series has full precision
 _LOG_2PI = math.log(2 * math.pi)

@@ -2,6 +2,8 @@
 
 Values are SciPy's: outside of the support, densities are 0 and their logarithms minus infinity. Results are NaN if a
 scale or a shape parameter is not positive. Quantiles are NaN outside of [0, 1]. Source: `scipy.stats`.
+
+The functions look up those of `special` and `nn` when they are called: libraries import `norm` and use it later.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import corejax.nn
+import corejax.nn as nn
 import corejax.numpy as jnp
 import corejax.scipy.special as special
 from corejax.extend import dtypes
@@ -18,25 +20,24 @@ from corejax_scipy.stats._large import cancels, log_binomial, log_poisson
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _POSITIVE = (0.0, math.inf)
-log1mexp = corejax.nn.log1mexp
 
 
 def _log1mexp_of_exp(y: Any) -> Any:
     """Return `log(1 - exp(-exp(y)))`, also if `exp(y)` underflows."""
     far = y < -8.0
     e = jnp.exp(y)
-    return jnp.where(far, y - e / 2 + e * e / 24, log1mexp(jnp.where(far, 1.0, e)))
+    return jnp.where(far, y - e / 2 + e * e / 24, nn.log1mexp(jnp.where(far, 1.0, e)))
 
 
 norm = located(
     "norm", "The normal distribution.", "",
     {
         "logpdf": lambda y: -0.5 * y * y - _LOG_ROOT_2PI,
-        "cdf": special.ndtr,
-        "logcdf": special.log_ndtr,
+        "cdf": lambda y: special.ndtr(y),
+        "logcdf": lambda y: special.log_ndtr(y),
         "sf": lambda y: special.ndtr(-y),
         "logsf": lambda y: special.log_ndtr(-y),
-        "ppf": special.ndtri,
+        "ppf": lambda q: special.ndtri(q),
         "isf": lambda q: -special.ndtri(q),
     },
 )  # fmt: skip
@@ -78,7 +79,7 @@ expon = located(
     {
         "logpdf": lambda y: -y,
         "cdf": lambda y: -jnp.expm1(-y),
-        "logcdf": log1mexp,
+        "logcdf": lambda y: nn.log1mexp(y),
         "sf": lambda y: jnp.exp(-y),
         "logsf": lambda y: -y,
         "ppf": lambda q: -jnp.log1p(-q),
@@ -176,9 +177,9 @@ logistic = located(
     "logistic", "The logistic distribution.", "",
     {
         "logpdf": lambda y: -jnp.abs(y) - 2.0 * jnp.log1p(jnp.exp(-jnp.abs(y))),
-        "cdf": special.expit,
+        "cdf": lambda y: special.expit(y),
         "sf": lambda y: special.expit(-y),
-        "ppf": special.logit,
+        "ppf": lambda q: special.logit(q),
         "isf": lambda q: -special.logit(q),
     },
     arguments={"ppf": "x", "isf": "x"},
@@ -216,7 +217,7 @@ pareto = located(
     {
         "logpdf": lambda y, b: jnp.log(b) - (b + 1.0) * jnp.log(y),
         "cdf": lambda y, b: -jnp.expm1(-b * jnp.log(y)),
-        "logcdf": lambda y, b: log1mexp(b * jnp.log(y)),
+        "logcdf": lambda y, b: nn.log1mexp(b * jnp.log(y)),
         "sf": lambda y, b: jnp.exp(-b * jnp.log(y)),
         "logsf": lambda y, b: -b * jnp.log(y),
         "ppf": lambda q, b: jnp.exp(-jnp.log1p(-q) / b),
@@ -241,7 +242,7 @@ def _log_difference(x: Any, y: Any) -> Any:
     """Return `log(exp(x) - exp(y))` for `x >= y`."""
     gap = x - y
     sane = jnp.where(gap > 0, gap, 1.0)
-    return jnp.where(gap > 0, x + log1mexp(sane), -math.inf)
+    return jnp.where(gap > 0, x + nn.log1mexp(sane), -math.inf)
 
 
 def _log_narrow_mass(a: Any, b: Any) -> Any:

@@ -52,7 +52,6 @@ from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check
 from corejax_xla_backend._jit.callables import begin_dispatch, make_callable, unblock_new_calls
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
-from corejax_xla_backend._jit.persisted import PersistedPrograms
 from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
 from corejax_xla_backend._jit.tiers import reason_to_wait, run_first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
@@ -227,7 +226,11 @@ class Jitted:
         self.donated = named_arguments(fun, "donate", options.donate_argnums, options.donate_argnames)
         check_disjoint(fun, self.static, self.donated)
         self.traces = TraceCache(fun)
-        self.persisted = PersistedPrograms(self) if options.persist else None
+        self.persisted: PersistedPrograms | None = None
+        if options.persist:
+            from corejax_xla_backend._jit.persisted import PersistedPrograms
+
+            self.persisted = PersistedPrograms(self)
         self.call: Callable[[], Any] = lambda: None
         live.add(self)
 

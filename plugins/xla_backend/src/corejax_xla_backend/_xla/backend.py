@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,13 @@ from corejax.extend.messages import clears_cache
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._compiled_impl import dispatch as dispatched
 from corejax_xla_backend._compiled_impl import run_program
-from corejax_xla_backend._xla import dispatch, executable
+from corejax_xla_backend._xla import dispatch
 from corejax_xla_backend._xla.resharding import put_sharded
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, other_memory
+
+if TYPE_CHECKING:
+    from corejax_xla_backend._xla.compiling import Lowering
+    from corejax_xla_backend._xla.executable import XlaExecutable
 
 clears_cache(_jaxlib.forget_readers)
 clears_cache(_jaxlib.forget_scalars)
@@ -111,13 +115,15 @@ class XlaBackend(Backend):
         name: str,
         platform: str | None = None,
         options: CompileOptions = DEFAULT_OPTIONS,
-    ) -> executable.XlaExecutable:
+    ) -> XlaExecutable:
         """Compile a program by XLA."""
+        from corejax_xla_backend._xla.compiling import compile_program  # a dispatcher needs the backend before
+
         device = self.default_device(platform) if options.device is None else options.device
         if options.devices:
             device = options.devices[0]
         consts = [buffer_of(as_array(c), self) for c in closed.consts]
-        return executable.compile_program(closed, name, device, consts, options)
+        return compile_program(closed, name, device, consts, options)
 
     def lower(
         self,
@@ -126,11 +132,13 @@ class XlaBackend(Backend):
         name: str,
         platform: str | None = None,
         options: CompileOptions = DEFAULT_OPTIONS,
-    ) -> executable.Lowering:
+    ) -> Lowering:
         """Lower a program to StableHLO."""
+        from corejax_xla_backend._xla.compiling import lower
+
         if options.device is not None or options.devices:
             platform = (options.device or options.devices[0]).platform
-        return executable.lower(closed, name, platform or self.platform(), options)
+        return lower(closed, name, platform or self.platform(), options)
 
     dispatcher = staticmethod(dispatch.dispatcher)
     # Static methods save a call: `is_deleted` runs for each donated array, `is_spread` in each eager operation.

@@ -17,7 +17,6 @@ from corejax.extend.devices import RepeatableCall
 from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._callbacks import Failures, run_calling_back
-from corejax_xla_backend._lowering.host_callback import original_failure
 from corejax_xla_backend._xla.executable import XlaExecutable
 
 
@@ -55,6 +54,8 @@ class CallingBack:
         try:
             result = run_calling_back(self.dispatch, args, kwargs)
         except (RuntimeError, ValueError) as error:
+            from corejax_xla_backend._lowering.host_callback import original_failure
+
             failure = original_failure(error)
             if failure is error:
                 raise
