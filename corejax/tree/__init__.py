@@ -35,6 +35,8 @@ from corejax.tree._treedef import is_registered_node as is_registered_node
 from corejax.tree._treedef import is_tree_node as is_tree_node
 from corejax.tree._treedef import mark_leaf_types as mark_leaf_types
 from corejax.tree._treedef import metadata_content as metadata_content
+from corejax.tree._treedef import node_types as node_types
+from corejax.tree._treedef import node_types_changed as node_types_changed
 from corejax.tree._treedef import tree_flatten as tree_flatten
 from corejax.tree._treedef import tree_leaves as tree_leaves
 from corejax.tree._treedef import tree_structure as tree_structure

@@ -9,7 +9,7 @@ from corejax.tree._paths import KeyPath, flatten_one_level_with_keys, is_leaf_no
 from corejax.tree._treedef import (
     IsLeaf,
     PyTreeDef,
-    registered,
+    node_types,
     tree_flatten,
     tree_leaves,
     treedef_is_strict_leaf,
@@ -70,7 +70,7 @@ def _describe(tree: Any, is_leaf: bool) -> str:
         return f"a leaf of type {kind.__qualname__}"
     if isinstance(tree, dict):
         return f"{kind.__name__} with keys {list(tree)}"
-    if kind in registered:
+    if kind in node_types:
         return f"{kind.__qualname__} with metadata {flatten_one_level_with_keys(tree)[1]!r}"
     return f"{kind.__name__} of {len(tree)}"
 

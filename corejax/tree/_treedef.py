@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
+from corejax.base.seams import Signal
 from corejax.base.tables import Table
 
 NAMESPACE = "corejax"
@@ -57,9 +58,9 @@ def _update_optree(kind: type, registration: Registration | None) -> None:
 
 
 _in_optree: set[type] = set()  # the classes that are registered with optree
-
-
-registered: Table[type, Registration] = Table("pytree node", changed=_update_optree)
+node_types_changed = Signal("pytree nodes")  # sent with a class and its Registration, or None
+node_types_changed.connect(_update_optree)
+node_types: Table[type, Registration] = Table("pytree node", changed=node_types_changed.send)
 
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
@@ -67,7 +68,7 @@ def _hash_of(spec: optree.PyTreeSpec) -> int:
     contents: list[tuple[type, Any]] = []
 
     def collect(kind: type, data: object, children: object) -> None:
-        if kind in registered:
+        if kind in node_types:
             contents.append((kind, data))
 
     spec.walk([None] * spec.num_leaves, collect, None)
@@ -123,8 +124,6 @@ class PyTreeDef:
 
     __slots__ = ("__weakref__", "_hash", "_paths", "_spec", "num_leaves", "num_nodes")
 
-    _is_interned = True  # an equal structure is the same object
-
     def __init__(self, spec: optree.PyTreeSpec) -> None:
         self._spec = spec
         self._hash: int | None = None
@@ -168,18 +167,16 @@ class PyTreeDef:
     def __reduce__(self) -> tuple[Any, ...]:
         return (from_spec, (self._spec,))
 
-    def __copy__(self) -> PyTreeDef:
+    def __deepcopy__(self, memo: object = None) -> PyTreeDef:
         return self
 
-    def __deepcopy__(self, memo: object) -> PyTreeDef:
-        return self
+    __copy__ = __deepcopy__
 
 
 class _CustomTreeDef(PyTreeDef):
     """A structure with registered nodes: not interned, compared by structure."""
 
     __slots__ = ()
-    _is_interned = False
 
     def unflatten(self, leaves: Iterable[object]) -> Any:
         """Return the tree with these leaves, dicts in the order of their sorted keys."""
@@ -245,7 +242,7 @@ def from_spec(spec: optree.PyTreeSpec) -> PyTreeDef:
     """Return the treedef of any spec; a part of another spec may have a namespace without registered nodes."""
 
     def has_registered(kind: type, data: object, children: Any) -> bool:
-        return kind in registered or any(children)
+        return kind in node_types or any(children)
 
     if spec.namespace and not spec.walk([False] * spec.num_leaves, has_registered, None):
         spec = _spec_of(spec.unflatten([0] * spec.num_leaves))
@@ -266,8 +263,8 @@ def mark_leaf_types(*types: type) -> None:
         ValueError: one of them is registered as a node.
     """
     for kind in types:
-        if kind in registered:
-            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {registered.provenance(kind)}")
+        if kind in node_types:
+            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {node_types.provenance(kind)}")
         leaf_types.add(kind)
 
 
@@ -352,12 +349,12 @@ _BUILTIN_NODES = frozenset({tuple, list, dict, type(None), OrderedDict, defaultd
 
 def is_tree_node(typ: type) -> bool:
     """Return True if a class is built-in or registered as a node; False for namedtuples, nodes without registration."""
-    return typ in _BUILTIN_NODES or typ in registered
+    return typ in _BUILTIN_NODES or typ in node_types
 
 
 def is_registered_node(typ: type) -> bool:
     """Return True if a class is registered as a node; its flatten function, in Python, then runs for each node."""
-    return typ in registered
+    return typ in node_types
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
