@@ -266,6 +266,7 @@ assert jtu.keystr(paths[1], simple=True, separator="/") == "b/y/0"
 assert jtu.treedef_children(jtu.treedef_tuple([structure])) == [structure] and jtu.is_tree_node(Point)
 assert jax.tree.map(lambda x, y: (x, y), Point(1, 2), Point(3, [4])) == Point((1, 3), (2, [4]))
 assert jtu.tree_map_with_path(lambda path, x, y: (len(path), x, y), [1], [{}]) == [(1, 1, {})]
+assert jax.tree.map(f=abs, tree=[-1]) == jax.tree.map_with_path(lambda _, x: abs(x), tree=[-1]) == [1]
 for mapped in (jax.tree.map, lambda f, *trees: jtu.tree_map_with_path(lambda path, *xs: f(*xs), *trees)):
     try:
         mapped(lambda x, y: x, {"a": Point(1, 2)}, {"a": [1, 2]})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from corejax.extend import tree
+from corejax.extend import tree as pytrees
 from corejax.ref import Ref
 from corejax_xla_backend.pytrees import KEY_TYPES, PyTreeDef, registry, treedef_tuple
 
@@ -28,7 +28,7 @@ default_registry.__module__, default_registry.__name__ = "jax.tree_util", "defau
 
 # -- node types --------------------------------------------------------------------------------------------------------
 
-_JAX_KEYS = {getattr(tree, kind.__name__): kind for kind in KEY_TYPES}
+_JAX_KEYS = {getattr(pytrees, kind.__name__): kind for kind in KEY_TYPES}
 
 
 def _register(kind: type, functions: Any) -> None:
@@ -64,9 +64,9 @@ def _register_dict(kind: type, unflatten: Callable[[Any, Any], Any]) -> None:
 
 _register_dict(OrderedDict, lambda data, values: OrderedDict(zip(data[1], values, strict=True)))
 _register_dict(defaultdict, lambda data, values: defaultdict(data[0], zip(data[1], values, strict=True)))
-for _kind, _functions in tree.node_types.items():
+for _kind, _functions in pytrees.node_types.items():
     _register(_kind, _functions)
-tree.node_types_changed.connect(_register)
+pytrees.node_types_changed.connect(_register)
 
 
 class NodeType(NamedTuple):
@@ -88,10 +88,10 @@ class NodeTypes:
     def __getitem__(self, kind: Any) -> NodeType:
         if kind not in self:
             raise KeyError(kind)
-        return NodeType(_children, tree.tree_unflatten)
+        return NodeType(_children, pytrees.tree_unflatten)
 
     def __contains__(self, kind: Any) -> bool:
-        return kind is not Ref and tree.is_tree_node(kind)
+        return kind is not Ref and pytrees.is_tree_node(kind)
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------
@@ -112,15 +112,15 @@ def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> Any:
     return registry.flatten(tree, is_leaf)[1]
 
 
-def tree_map(f: Callable[..., Any], first: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """Apply a function to the leaves of a tree, and the subtrees of others at the same places."""
-    leaves, treedef = registry.flatten(first, is_leaf)
+    leaves, treedef = registry.flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])  # `map` would end early if `f` raised StopIteration
     try:
         others = [treedef.flatten_up_to(other) for other in rest]
     except ValueError:
-        return tree.tree_map(f, first, *rest, is_leaf=is_leaf)  # raises the error that names the place
+        return pytrees.tree_map(f, tree, *rest, is_leaf=is_leaf)  # raises the error that names the place
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *others, strict=True)])
 
 
@@ -141,17 +141,17 @@ def tree_leaves_with_path(
 
 def tree_map_with_path(
     f: Callable[..., Any],
-    first: Any,
+    tree: Any,
     *rest: Any,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """Apply `f(path, leaf, *subtrees)` as `tree_map` does."""
-    pairs, treedef = tree_flatten_with_path(first, is_leaf, is_leaf_takes_path)
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     try:
         others = [treedef.flatten_up_to(other) for other in rest]
     except ValueError:  # as in `tree_map`
-        return tree.tree_map_with_path(f, first, *rest, is_leaf=is_leaf, is_leaf_takes_path=is_leaf_takes_path)
+        return pytrees.tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, is_leaf_takes_path=is_leaf_takes_path)
     return treedef.unflatten([f(*pair, *xs) for pair, *xs in zip(pairs, *others, strict=True)])
 
 
