@@ -59,7 +59,7 @@ class FlatFunction:
             out, extra = self.aux.split(self.fun, out)
         outs, self.out_tree = tree.tree_flatten(out)
         check_outputs(self.fun, outs, self.out_tree)
-        has_registered = not self.out_tree._is_interned  # a cell in a pytree is a registered node
+        has_registered = type(self.out_tree) is not tree.PyTreeDef  # a cell in a pytree is a registered node
         if has_registered and (cells := cells_among(out)):
             raise ValueError(
                 f"function {fun_name(self.fun)} returned {cells[0][0]!r}: a transformed function returns arrays, the "

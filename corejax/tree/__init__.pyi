@@ -8,6 +8,8 @@ from corejax.tree._functions import prefix_errors as prefix_errors
 from corejax.tree._functions import tree_map as tree_map
 from corejax.tree._functions import tree_map_with_path as tree_map_with_path
 from corejax.tree._kinds import mark_leaf_types as mark_leaf_types
+from corejax.tree._kinds import node_types as node_types
+from corejax.tree._kinds import node_types_changed as node_types_changed
 from corejax.tree._paths import DictKey as DictKey
 from corejax.tree._paths import FlattenedIndexKey as FlattenedIndexKey
 from corejax.tree._paths import GetAttrKey as GetAttrKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from corejax.tree._kinds import registered
+from corejax.tree._kinds import node_types
 from corejax.tree._paths import KeyPath, flatten_one_level_with_keys, is_leaf_node, keystr, tree_flatten_with_path
 from corejax.tree._treedef import IsLeaf, PyTreeDef, tree_flatten, tree_leaves, treedef_is_strict_leaf
 
@@ -64,7 +64,7 @@ def _describe(tree: Any, is_leaf: bool) -> str:
         return f"a leaf of type {kind.__qualname__}"
     if isinstance(tree, dict):
         return f"{kind.__name__} with keys {list(tree)}"
-    if kind in registered:
+    if kind in node_types:
         return f"{kind.__qualname__} with metadata {flatten_one_level_with_keys(tree)[1]!r}"
     return f"{kind.__name__} of {len(tree)}"
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corejax.base.seams import Signal
 from corejax.base.tables import Table
 
 NAMESPACE = "corejax"
@@ -44,7 +45,9 @@ def _update_optree(kind: type, registration: Registration | None) -> None:
 _in_optree: set[type] = set()  # the classes that are registered with optree
 
 
-registered: Table[type, Registration] = Table("pytree node", changed=_update_optree)
+node_types_changed = Signal("pytree nodes")  # sent with a class and its Registration, or None
+node_types_changed.connect(_update_optree)
+node_types: Table[type, Registration] = Table("pytree node", changed=node_types_changed.send)
 
 leaf_types: set[type] = {bool, int, float, complex, str, np.ndarray}
 leaf_types.update({np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128})
@@ -57,6 +60,6 @@ def mark_leaf_types(*types: type) -> None:
         ValueError: one of them is registered as a node.
     """
     for kind in types:
-        if kind in registered:
-            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {registered.provenance(kind)}")
+        if kind in node_types:
+            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {node_types.provenance(kind)}")
         leaf_types.add(kind)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, ClassVar
 
-from corejax.tree._kinds import NAMESPACE, registered
+from corejax.tree._kinds import NAMESPACE, node_types
 from corejax.tree._optree import optree
 from corejax.tree._treedef import PyTreeDef, sorted_keys, tree_flatten, tree_structure, tree_unflatten
 
@@ -106,7 +106,7 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     Raises:
         ValueError: `tree` is a leaf.
     """
-    entry = registered.get(type(tree))
+    entry = node_types.get(type(tree))
     if entry is not None:
         children, metadata = entry.flatten(tree)
         return list(children), metadata
@@ -122,7 +122,7 @@ def unflatten_one_level(kind: type, metadata: object, children: Iterable[object]
     Raises:
         ValueError: the class is not registered.
     """
-    entry = registered.get(kind)
+    entry = node_types.get(kind)
     if entry is None:
         raise ValueError(f"cannot unflatten {kind.__qualname__}: it is not registered as a pytree node")
     return entry.unflatten(metadata, children)
@@ -134,7 +134,7 @@ def flatten_one_level_with_keys(tree: object) -> tuple[list[tuple[KeyEntry, Any]
     Raises:
         ValueError: `tree` is a leaf.
     """
-    entry = registered.get(type(tree))
+    entry = node_types.get(type(tree))
     if entry is not None and entry.flatten_with_keys is not None:
         pairs, metadata = entry.flatten_with_keys(tree)
         return list(pairs), metadata
@@ -156,9 +156,9 @@ def _keys(node: Any, count: int) -> Iterable[KeyEntry]:
         return map(DictKey, node)
     if kind is tuple or kind is list or kind is deque:
         return map(SequenceKey, range(count))
-    if kind not in registered and optree.is_namedtuple(node):
+    if kind not in node_types and optree.is_namedtuple(node):
         return map(GetAttrKey, node._fields)
-    if kind not in registered and optree.is_structseq(node):
+    if kind not in node_types and optree.is_structseq(node):
         return map(GetAttrKey, optree.structseq_fields(node))
     return map(FlattenedIndexKey, range(count))
 
@@ -182,7 +182,8 @@ def _paths_of(tree: object, treedef: PyTreeDef) -> list[KeyPath]:
         return treedef._paths
     paths = [path for path, _ in _visit(tree, (), None, [])]
     # Registered nodes may choose keys freely. A treedef does not distinguish the keys `1` and `True` of a dict.
-    if treedef._is_interned and all(type(key) is not DictKey or type(key.content) is str for key in chain(*paths)):
+    is_fixed = all(type(key) is not DictKey or type(key.content) is str for key in chain(*paths))
+    if is_fixed and type(treedef) is PyTreeDef:
         treedef._paths = paths
     return paths
 

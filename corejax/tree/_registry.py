@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from corejax.base.provenance import Provenance
 from corejax.errors import DuplicateRegistrationError
-from corejax.tree._kinds import Registration, leaf_types, registered
+from corejax.tree._kinds import Registration, leaf_types, node_types
 from corejax.tree._treedef import is_tree_node
 
 __corejax_registers_for_caller__ = True
@@ -42,11 +42,11 @@ def register_pytree_node(
         raise TypeError(f"expected a class to register as pytree node, got {nodetype!r}")
     owner, name = Provenance.of_caller(), f"{nodetype.__module__}.{nodetype.__qualname__}"
     if is_tree_node(nodetype):
-        by = f"by {registered.provenance(nodetype)}" if nodetype in registered else "built in"
+        by = f"by {node_types.provenance(nodetype)}" if nodetype in node_types else "built in"
         raise DuplicateRegistrationError(f"{name} is a pytree node already: registered {by}, and again by {owner}")
     if nodetype in leaf_types:
         raise ValueError(f"{name} is a leaf: it cannot be a node")
-    registered.register(nodetype, Registration(flatten_func, unflatten_func, flatten_with_keys_func), provenance=owner)
+    node_types.register(nodetype, Registration(flatten_func, unflatten_func, flatten_with_keys_func), provenance=owner)
 
 
 def register_pytree_node_class(cls: T) -> T:

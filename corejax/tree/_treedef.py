@@ -19,7 +19,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from corejax.tree._kinds import NAMESPACE, leaf_types, registered
+from corejax.tree._kinds import NAMESPACE, leaf_types, node_types
 from corejax.tree._optree import optree
 
 IsLeaf = Callable[[Any], bool]
@@ -30,7 +30,7 @@ def _hash_of(spec: optree.PyTreeSpec) -> int:
     contents: list[tuple[type, Any]] = []
 
     def collect(kind: type, data: object, children: object) -> None:
-        if kind in registered:
+        if kind in node_types:
             contents.append((kind, data))
 
     spec.walk([None] * spec.num_leaves, collect, None)
@@ -87,8 +87,6 @@ class PyTreeDef:
     __module__ = "corejax.tree"
     __slots__ = ("__weakref__", "_hash", "_paths", "_spec", "num_leaves", "num_nodes")
 
-    _is_interned = True  # an equal structure is the same object
-
     def __init__(self, spec: optree.PyTreeSpec) -> None:
         self._spec = spec
         self._hash: int | None = None
@@ -143,7 +141,6 @@ class _CustomTreeDef(PyTreeDef):
     """A structure with registered nodes: not interned, compared by structure."""
 
     __slots__ = ()
-    _is_interned = False
 
     def unflatten(self, leaves: Iterable[object]) -> Any:
         """Return the tree with these leaves, dicts in the order of their sorted keys."""
@@ -209,7 +206,7 @@ def from_spec(spec: optree.PyTreeSpec) -> PyTreeDef:
     """Return the treedef of any spec; a part of another spec may have a namespace without registered nodes."""
 
     def has_registered(kind: type, data: object, children: Any) -> bool:
-        return kind in registered or any(children)
+        return kind in node_types or any(children)
 
     if spec.namespace and not spec.walk([False] * spec.num_leaves, has_registered, None):
         spec = _spec_of(spec.unflatten([0] * spec.num_leaves))
@@ -300,12 +297,12 @@ _BUILTIN_NODES = frozenset({tuple, list, dict, type(None), OrderedDict, defaultd
 
 def is_tree_node(typ: type) -> bool:
     """Return True if a class is built-in or registered as a node; False for namedtuples, nodes without registration."""
-    return typ in _BUILTIN_NODES or typ in registered
+    return typ in _BUILTIN_NODES or typ in node_types
 
 
 def is_registered_node(typ: type) -> bool:
     """Return True if a class is registered as a node; its flatten function, in Python, then runs for each node."""
-    return typ in registered
+    return typ in node_types
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:

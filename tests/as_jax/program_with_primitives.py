@@ -1,5 +1,7 @@
 """A library written for JAX: primitives with rules of all kinds, a trace, transformed functions. Run as a program."""
 
+import collections
+import dataclasses
 import importlib.metadata
 import pickle
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import tree_util as jtu
 from jax._src.state.types import AbstractRef
 from jax.extend import linear_util as lu
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Primitive, Var, jaxpr_as_fun
@@ -233,6 +236,50 @@ weak = jnp.where(True, 1, -1)
 called = lambda: jax.pure_callback(lambda: np.int32(2), jax.eval_shape(lambda: weak))
 chosen = jax.jit(lambda x: jax.lax.cond(x.sum() > 0, called, lambda: weak))(x)
 assert chosen == 2 and chosen.weak_type
+
+# -- structures ------------------------------------------------------------------------------------------------------
+
+
+@jtu.register_dataclass
+@dataclasses.dataclass
+class Point:
+    x: object
+    y: object
+    name: str = dataclasses.field(default="p", metadata={"static": True})
+
+
+ordered = collections.OrderedDict(b=Point(1, [2]), a=collections.defaultdict(list, d=3, c=None))
+leaves, structure = jtu.tree_flatten(ordered)
+assert leaves == [1, 2, 3] and jax.tree.unflatten(structure, leaves) == ordered and hash(structure) is not None
+assert (
+    isinstance(structure, jtu.PyTreeDef) and str(jax.tree.structure({"a": (0, None)})) == "PyTreeDef({'a': (*, None)})"
+)
+assert pickle.loads(pickle.dumps(jax.tree.structure([0, {"a": 1}]))) == jax.tree.structure([0, {"a": 1}])
+assert structure == jtu.tree_structure(ordered) != jtu.tree_structure({**ordered})
+paths = [path for path, _ in jtu.tree_leaves_with_path(ordered)]
+assert paths[:2] == [
+    (jtu.DictKey("b"), jtu.GetAttrKey("x")),
+    (jtu.DictKey("b"), jtu.GetAttrKey("y"), jtu.SequenceKey(0)),
+]
+assert [jtu.keystr(path) for path in paths] == ["['b'].x", "['b'].y[0]", "['a']['d']"]
+assert jtu.keystr(paths[1], simple=True, separator="/") == "b/y/0"
+assert jtu.treedef_children(jtu.treedef_tuple([structure])) == [structure] and jtu.is_tree_node(Point)
+assert jax.tree.map(lambda x, y: (x, y), Point(1, 2), Point(3, [4])) == Point((1, 3), (2, [4]))
+assert jtu.tree_map_with_path(lambda path, x, y: (len(path), x, y), [1], [{}]) == [(1, 1, {})]
+assert jax.tree.map(f=abs, tree=[-1]) == jax.tree.map_with_path(lambda _, x: abs(x), tree=[-1]) == [1]
+for mapped in (jax.tree.map, lambda f, *trees: jtu.tree_map_with_path(lambda path, *xs: f(*xs), *trees)):
+    try:
+        mapped(lambda x, y: x, {"a": Point(1, 2)}, {"a": [1, 2]})
+        raise AssertionError
+    except ValueError as error:
+        assert "at ['a']: " in str(error), error
+assert jax.tree.flatten([Point(1, 2), 3], lambda x: type(x) is Point)[0] == [Point(1, 2), 3]
+assert jtu.tree_leaves_with_path([1, [2]], lambda path, x: len(path) == 1, is_leaf_takes_path=True)[1][1] == [2]
+assert jax.tree.reduce(lambda a, b: a + b, [1, (2, 3)]) == 6 and jax.tree.all((True, [])) and not jax.tree.all([0])
+# A module of corejax that is imported later registers its types with jaxlib as well.
+from jax.experimental import sparse  # only now
+
+assert len(jax.tree.leaves(sparse.BCOO.fromdense(jnp.eye(2)))) == 2
 
 # -- references ------------------------------------------------------------------------------------------------------
 assert jax.tree.leaves({"a": x})[0] is x and not jax.tree_util.tree_leaves([None])

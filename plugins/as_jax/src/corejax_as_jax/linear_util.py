@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import tree
+from corejax_as_jax import trees
 
 
 class StoreException(Exception):
@@ -199,8 +199,8 @@ def cache(function: Callable[..., Any]) -> Callable[..., Any]:
 @transformation_with_aux2
 def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *flat: Any) -> Any:
     """Make a function of leaves of one of `(args, kwargs)`, of structure `in_tree`; report the result's structure."""
-    args, kwargs = tree.tree_unflatten(in_tree, flat)
-    leaves, out_tree = tree.tree_flatten(f(*args, **kwargs))
+    args, kwargs = in_tree.unflatten(flat)
+    leaves, out_tree = trees.tree_flatten(f(*args, **kwargs))
     store.store(out_tree)
     return leaves
 
@@ -208,7 +208,7 @@ def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *flat: Any) -
 @transformation_with_aux2
 def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *flat: Any) -> Any:
     """Do as `flatten_fun` for the structure of positional arguments."""
-    leaves, out_tree = tree.tree_flatten(f(*tree.tree_unflatten(in_tree, flat)))
+    leaves, out_tree = trees.tree_flatten(f(*in_tree.unflatten(flat)))
     store.store(out_tree)
     return leaves
 

@@ -1,14 +1,72 @@
-"""Functions of pytrees to which references are leaves, as in JAX, and private names that libraries use."""
+"""The functions of `jax.tree_util` that make structures: jaxlib's own pytrees, as in JAX.
+
+C++ flattens trees, and hashes and compares their structures, which libraries do at every call. corejax's own functions
+flatten by corejax's registry; its node types are registered with jaxlib as well. The other functions of `corejax.tree`
+take structures of either kind.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from corejax.extend import tree
+from corejax.extend import tree as pytrees
 from corejax.ref import Ref
-from corejax_as_jax import references
+from corejax_xla_backend.pytrees import KEY_TYPES, PyTreeDef, registry, treedef_tuple
+
+__all__ = ["PyTreeDef"]
+
+IsLeaf = Callable[[Any], bool]
+SequenceKey, DictKey, GetAttrKey, FlattenedIndexKey = KEY_TYPES
+
+default_registry = registry
+# Structures are pickled with their registry, by its name.
+default_registry.__module__, default_registry.__name__ = "jax.tree_util", "default_registry"
+
+# -- node types --------------------------------------------------------------------------------------------------------
+
+_JAX_KEYS = {getattr(pytrees, kind.__name__): kind for kind in KEY_TYPES}
+
+
+def _register(kind: type, functions: Any) -> None:
+    """Register a node type of corejax with jaxlib, which keeps the first registration and cannot drop it."""
+    # References are leaves in JAX; to corejax they are nodes without leaves, which its transformations rely on.
+    if functions is None or kind is Ref:
+        return
+    with_keys = functions.flatten_with_keys and functools.partial(_with_jax_keys, functions.flatten_with_keys)
+    with suppress(ValueError):  # registered before
+        registry.register_node(kind, functions.flatten, functions.unflatten, with_keys)
+
+
+def _with_jax_keys(flatten_with_keys: Callable[[Any], Any], node: Any) -> Any:
+    """Flatten a node with jaxlib's keys in place of corejax's."""
+    pairs, metadata = flatten_with_keys(node)
+    return [(_JAX_KEYS[type(k)](k.content) if type(k) in _JAX_KEYS else k, x) for k, x in pairs], metadata
+
+
+def _flatten_dict(node: Any) -> Any:
+    """Return the `(key, value)` pairs of an OrderedDict or a defaultdict, and the metadata."""
+    keys = tuple(node) if type(node) is OrderedDict else tuple(sorted(node))
+    return [(DictKey(key), node[key]) for key in keys], (getattr(node, "default_factory", None), keys)
+
+
+def _register_dict(kind: type, unflatten: Callable[[Any, Any], Any]) -> None:
+    def flatten(node: Any) -> Any:
+        pairs, metadata = _flatten_dict(node)
+        return [value for _, value in pairs], metadata
+
+    with suppress(ValueError):
+        registry.register_node(kind, flatten, unflatten, _flatten_dict)
+
+
+_register_dict(OrderedDict, lambda data, values: OrderedDict(zip(data[1], values, strict=True)))
+_register_dict(defaultdict, lambda data, values: defaultdict(data[0], zip(data[1], values, strict=True)))
+for _kind, _functions in pytrees.node_types.items():
+    _register(_kind, _functions)
+pytrees.node_types_changed.connect(_register)
 
 
 class NodeType(NamedTuple):
@@ -20,7 +78,7 @@ class NodeType(NamedTuple):
 
 def _children(node: Any) -> tuple[list[Any], Any]:
     """Return the children of a node, and the structure that builds a node from them."""
-    children, treedef = tree.tree_flatten(node, is_leaf=lambda x: x is not node)
+    children, treedef = registry.flatten(node, lambda x: x is not node)
     return children, treedef
 
 
@@ -30,52 +88,104 @@ class NodeTypes:
     def __getitem__(self, kind: Any) -> NodeType:
         if kind not in self:
             raise KeyError(kind)
-        return NodeType(_children, tree.tree_unflatten)
+        return NodeType(_children, pytrees.tree_unflatten)
 
     def __contains__(self, kind: Any) -> bool:
-        return kind is not Ref and tree.is_tree_node(kind)
+        return kind is not Ref and pytrees.is_tree_node(kind)
 
 
-class Registry:
-    """`jax.tree_util.default_registry`: the node types of pytrees."""
-
-    def flatten_one_level(self, x: Any) -> tuple[Any, Any] | None:
-        """Return the children of a node and its metadata; None for a leaf."""
-        return tuple(tree.flatten_one_level(x)) if type(x) in NodeTypes() else None
+# -- functions ---------------------------------------------------------------------------------------------------------
 
 
-default_registry = Registry()
+def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Any]:
+    """Return the leaves of a tree and its structure."""
+    return registry.flatten(tree, is_leaf)  # type: ignore[no-any-return]  # jaxlib has no types
 
 
-# Functions of `jax.tree` with an argument `is_leaf`, and its position.
-_IS_LEAF = {
-    "all": 1, "flatten": 1, "flatten_with_path": 1, "leaves": 1, "leaves_with_path": 1, "map": None,
-    "map_with_path": None, "reduce": 3, "structure": 1,
+def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """Return the leaves of a tree."""
+    return registry.flatten(tree, is_leaf)[0]  # type: ignore[no-any-return]  # jaxlib has no types
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """Return the structure of a tree."""
+    return registry.flatten(tree, is_leaf)[1]
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """Apply a function to the leaves of a tree, and the subtrees of others at the same places."""
+    leaves, treedef = registry.flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(x) for x in leaves])  # `map` would end early if `f` raised StopIteration
+    try:
+        others = [treedef.flatten_up_to(other) for other in rest]
+    except ValueError:
+        return pytrees.tree_map(f, tree, *rest, is_leaf=is_leaf)  # raises the error that names the place
+    return treedef.unflatten([f(*xs) for xs in zip(leaves, *others, strict=True)])
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[Any, Any]], Any]:
+    """Return the `(path, leaf)` pairs of a tree, and its structure."""
+    ends = is_leaf if is_leaf is None or is_leaf_takes_path else lambda path, node: is_leaf(node)
+    return registry.flatten_with_path(tree, ends)  # type: ignore[no-any-return]  # jaxlib has no types
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[Any, Any]]:
+    """Return the `(path, leaf)` pairs of a tree."""
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Apply `f(path, leaf, *subtrees)` as `tree_map` does."""
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    try:
+        others = [treedef.flatten_up_to(other) for other in rest]
+    except ValueError:  # as in `tree_map`
+        return pytrees.tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, is_leaf_takes_path=is_leaf_takes_path)
+    return treedef.unflatten([f(*pair, *xs) for pair, *xs in zip(pairs, *others, strict=True)])
+
+
+def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+    """Return True if all leaves are true."""
+    return all(tree_leaves(tree, is_leaf))
+
+
+_MISSING = object()
+
+
+def tree_reduce(
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf | None = None
+) -> Any:
+    """Reduce the leaves from left to right, as `functools.reduce` does."""
+    start = () if initializer is _MISSING else (initializer,)
+    return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
+
+
+functions = {
+    name.removeprefix("tree_"): function for name, function in globals().items() if name.startswith("tree_")
 }  # fmt: skip
+"""The functions of `jax.tree` that this module defines, by name."""
 
 
-def _is_reference(x: Any) -> bool:
-    return type(x) is Ref
+def treedefs_tuple(treedefs: Iterable[Any]) -> Any:
+    """Return the structure of a tuple of trees with these structures."""
+    return treedef_tuple(registry, list(treedefs))
 
 
-def _with_reference_leaves(function: Callable[..., Any], position: int | None) -> Callable[..., Any]:
-    """Return a function of pytrees to which references are leaves.
-
-    To corejax they are nodes without leaves, which its transformations rely on. A predicate makes flattening slower, so
-    that it is passed only after the program has made a reference.
-    """
-
-    @functools.wraps(function)
-    def with_leaves(*args: Any, **kwargs: Any) -> Any:
-        if references.made:
-            is_leaf = kwargs.pop("is_leaf", None)
-            if position is not None and len(args) > position:
-                *args, is_leaf = args  # type: ignore[assignment]  # a list serves as well
-            kwargs["is_leaf"] = _is_reference if is_leaf is None else lambda x: _is_reference(x) or is_leaf(x)
-        return function(*args, **kwargs)
-
-    return with_leaves
+def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
+    """Return the text of a key path; see `corejax.tree.keystr`."""
+    return separator.join(map(_simple if simple else str, keys))
 
 
-tree_functions = {name: _with_reference_leaves(getattr(tree, name), position) for name, position in _IS_LEAF.items()}
-"""The functions of `jax.tree` to which references are leaves, by name."""
+def _simple(key: Any) -> str:
+    return str(getattr(key, key.__match_args__[0]) if type(key) in KEY_TYPES else key)

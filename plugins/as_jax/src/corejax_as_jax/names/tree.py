@@ -1,5 +1,5 @@
 """`jax.tree`."""
 
-from corejax_as_jax.trees import tree_functions as _functions
+from corejax_as_jax.trees import functions as _functions
 
 globals().update(_functions)

@@ -3,9 +3,19 @@
 from typing import Any as _Any
 
 from corejax.extend import tree as _tree
-from corejax_as_jax.trees import default_registry
-from corejax_as_jax.trees import tree_functions as _functions
+from corejax_as_jax.trees import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    PyTreeDef,
+    SequenceKey,
+    default_registry,
+    keystr,
+)
+from corejax_as_jax.trees import functions as _functions
+from corejax_as_jax.trees import treedefs_tuple as treedef_tuple
 
+is_tree_node = default_registry.is_node
 globals().update({f"tree_{name}": function for name, function in _functions.items()})
 
 

@@ -54,7 +54,7 @@ from ._fingerprint import compilation_fingerprint
 from ._foreign import capsule_of, include_dir, register_ffi_target, register_ffi_type, register_lapack
 from ._interrupts import uninterrupted
 from ._partitioned import PartitionedExecutable, Partitions, inspecting
-from ._probe import FEATURES, JaxlibError, check_version
+from ._probe import FEATURES, JaxlibError, check_version, core
 from ._quick import PLAIN_FUSIONS, quick_flags
 from ._readback import forget_readers, to_numpy
 from ._spread import (
@@ -103,6 +103,9 @@ else:
         value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
         return value
 
+
+pytrees = core.pytree
+"""jaxlib's own module of pytrees."""
 
 __all__ = [
     "ASK_AGAIN",
@@ -188,6 +191,7 @@ __all__ = [
     "put",
     "put_each",
     "put_parts",
+    "pytrees",
     "quick_flags",
     "reference_eval",
     "register_ffi_target",

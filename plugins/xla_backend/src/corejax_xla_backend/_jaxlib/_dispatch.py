@@ -82,8 +82,6 @@ class DispatchRegistry:
         to_array: makes an array from a result: ``to_array(None, (buffer,))``.
         to_buffer: makes the buffer of a NumPy array or a scalar, with the aval that has its shape, dtype and weak
             type. Exceptions that it raises reach the caller of the jitted function.
-        wait: called with ``array._buf`` before the program gets the buffer. Arrays are then flattened in Python;
-            flattening in C++, without `wait`, saves about 0.2 us of a call.
     """
 
     def __init__(
@@ -91,8 +89,6 @@ class DispatchRegistry:
         array_type: type,
         to_array: Callable[[None, tuple[Buffer]], Any],
         to_buffer: Callable[[Any], Buffer],
-        *,
-        wait: Callable[[Any], None] | None = None,
     ) -> None:
         self.array_type = array_type
         self._to_buffer = to_buffer
@@ -101,10 +97,10 @@ class DispatchRegistry:
         # arguments, but unflatten in twice the time, so results use nodes.
         self._results = core.pytree.PyTreeRegistry()
         self._results.register_node(array_type, lambda array: ((array._buf,), None), to_array)
-        if wait is None:
-            self._registry.register_dataclass_node(array_type, ["_buf"], [])
-        else:
-            self._registry.register_node(array_type, _waiting(wait), _never)
+        # Host values are leaves of a third registry, so that it makes no buffers of them.
+        self._arrays = core.pytree.PyTreeRegistry()
+        for registry in (self._registry, self._arrays):
+            registry.register_dataclass_node(array_type, ["_buf"], [])
 
         self.makes_buffers = False
         self._scalars = {kind: _ScalarChildren(kind, to_buffer) for kind in _SCALARS}
@@ -157,6 +153,7 @@ class DispatchRegistry:
         """
         self._registry.register_node(kind, flatten_argument or flatten, _never)
         self._results.register_node(kind, flatten, unflatten)
+        self._arrays.register_node(kind, flatten, _never)
 
     def is_node(self, kind: type) -> bool:
         """Return whether instances of exactly this class are flattened."""
@@ -166,6 +163,10 @@ class DispatchRegistry:
         """Return the leaves that a dispatcher sees (buffers, or objects that it does not know) and the tree."""
         flat: tuple[list[Any], Any] = self._registry.flatten(tree)
         return flat
+
+    def buffers(self, tree: Any) -> list[Buffer]:
+        """Return the buffers of the arrays in a tree."""
+        return [leaf for leaf in self._arrays.flatten(tree)[0] if type(leaf) is Buffer]
 
     def flatten_result(self, tree: Any) -> tuple[list[Any], Any]:
         """Return the leaves of a result and the tree that rebuilds such results."""
@@ -222,20 +223,6 @@ class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
             if self._make is not make:  # another thread called `convert_by` in between
                 self.clear()
         return children
-
-
-def _waiting(wait: Callable[[Any], None]) -> Callable[[Any], tuple[tuple[Any], None]]:
-    """Return a flatten function for arrays that waits for their buffers."""
-
-    def to_children(array: Any) -> tuple[tuple[Any], None]:
-        buffer = array._buf
-        # This runs for each array of each call, and nearly all buffers are computed: they need no call of `wait`.
-        # jaxlib ends the process if it is asked whether a deleted buffer is ready.
-        if type(buffer) is not Buffer or buffer.is_deleted() or not buffer.is_ready():
-            wait(buffer)
-        return (buffer,), None
-
-    return to_children
 
 
 def _never(aux: Any, children: Any) -> Any:

@@ -14,7 +14,6 @@ from typing import Any
 
 from corejax.extend import config, tree
 from corejax.extend.devices import RepeatableCall
-from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._callbacks import Failures, run_calling_back
 from corejax_xla_backend._xla.executable import XlaExecutable
@@ -27,6 +26,7 @@ class CallingBack:
         miss: runs a call, and returns the result and the call to repeat.
         make: makes a dispatcher from its miss function.
         fastpath: returns the dispatcher's entry for a call; None if the dispatcher cannot repeat the call.
+        buffers: returns the buffers of the arrays in a call's arguments.
     """
 
     def __init__(
@@ -34,9 +34,11 @@ class CallingBack:
         miss: Callable[..., tuple[Any, RepeatableCall | None]],
         make: Callable[[Callable[..., tuple[Any, Any]]], Any],
         fastpath: Callable[[RepeatableCall], Any],
+        buffers: Callable[[Any], list[Any]],
     ) -> None:
         self._miss = miss
         self._fastpath = fastpath
+        self._buffers = buffers
         self._lessons = _Lessons()
         # The failures of each program over several devices, with their count when the dispatcher learned the program.
         self._failures: dict[Failures, int] = {}
@@ -51,6 +53,7 @@ class CallingBack:
     def call_fast(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, or `ASK_AGAIN` if the dispatcher does not know the signature."""
         failed = {failures: failures.count for failures in list(self._failures)} if self._failures else {}
+        wait(self._buffers((args, kwargs)))
         try:
             result = run_calling_back(self.dispatch, args, kwargs)
         except (RuntimeError, ValueError) as error:
@@ -142,12 +145,13 @@ def must_wait(program: Any) -> bool:
     return config.cpu_enable_async_dispatch or isinstance(program, _jaxlib.PartitionedExecutable)
 
 
-def wait(held: Any) -> None:
-    """Wait for an argument's buffer, or for the one behind a buffer of an extended dtype, such as keys.
+def wait(buffers: list[Any]) -> None:
+    """Wait for the arguments of a program with callbacks.
 
     A program with pending arguments is queued and occupies one of XLA's threads, which computations of its callbacks
     may need.
     """
-    buffer = held.buffer if type(held) is ElementBuffer else held
-    if type(buffer) is _jaxlib.Buffer and not buffer.is_deleted() and not buffer.is_ready():
-        _jaxlib.block_until_ready((buffer,))
+    try:
+        _jaxlib.block_until_ready(buffers)
+    except RuntimeError:
+        return  # a deleted or failed argument, for which the call raises the error

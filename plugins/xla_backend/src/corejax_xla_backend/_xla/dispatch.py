@@ -24,7 +24,7 @@ from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer, Packed
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._parts import stored_arrays
-from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, must_wait, wait
+from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, must_wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 from corejax_xla_backend.settings import DIRECTIONS
 
@@ -60,23 +60,7 @@ def _plain_buffer(held: Any) -> Any:
     return held.buffer if type(held) is ElementBuffer else held
 
 
-def _host_to_ready_buffer(value: Any) -> Any:
-    """Return a computed buffer for a host value."""
-    buffer = _host_to_buffer(value)
-    wait(buffer)
-    return buffer
-
-
-def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
-    """Return a registry for dispatchers, which wait for arguments before a call or do not."""
-    if waits:
-        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, wait=wait)
-    return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer)
-
-
-# The second registry is for programs with callbacks.
-dispatch_registry, calling_registry = _registry(waits=False), _registry(waits=True)
-_registries = (dispatch_registry, calling_registry)
+dispatch_registry = _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer)
 
 
 def _element_buffer(dtype: Any, children: Iterable[Any]) -> ElementBuffer:
@@ -85,9 +69,9 @@ def _element_buffer(dtype: Any, children: Iterable[Any]) -> ElementBuffer:
     return ElementBuffer(buffer, dtype)
 
 
-for each in _registries:  # the dtype, as metadata, distinguishes keys from plain numbers
-    each.register_node(ElementBuffer, lambda x: ((x.buffer,), x.dtype), _element_buffer)
-    each.register_node(Packed, lambda x: (x.parts, x.aval), lambda aval, parts: Packed(aval, tuple(parts)))
+# The dtype, as metadata, distinguishes keys from plain numbers.
+dispatch_registry.register_node(ElementBuffer, lambda x: ((x.buffer,), x.dtype), _element_buffer)
+dispatch_registry.register_node(Packed, lambda x: (x.parts, x.aval), lambda aval, parts: Packed(aval, tuple(parts)))
 
 
 _accelerated = _jaxlib.cuda_plugin_path() is not None  # looked up once, because it searches the file system
@@ -99,24 +83,16 @@ def _choose_host_values() -> None:
     They become buffers if they are narrowed, which the dispatcher cannot do, or if programs may still read them after a
     call has returned.
     """
-    for each in _registries:
-        if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
-            each.make_buffers()
-        if not each.makes_buffers:
-            # The dispatcher takes three times as long for NumPy scalars as for NumPy arrays.
-            each.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
+    if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
+        dispatch_registry.make_buffers()
+    if not dispatch_registry.makes_buffers:
+        # The dispatcher takes three times as long for NumPy scalars as for NumPy arrays.
+        dispatch_registry.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
 
 
 config.changed.connect(_choose_host_values)
 _choose_host_values()
-
-
-def _make_buffers() -> None:
-    for each in _registries:
-        each.make_buffers()
-
-
-_jaxlib.before_jax(_make_buffers)
+_jaxlib.before_jax(dispatch_registry.make_buffers)
 
 
 def _with_large_put(args: tuple[Any, ...], kwargs: dict[str, Any], static: set[int]) -> Any:
@@ -145,12 +121,11 @@ def learn_nodes(values: Any) -> None:
     for leaf in dispatch_registry.flatten(values)[0]:
         kind = type(leaf)
         if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
-            own = tree.is_registered_node(kind)
-            for registry in _registries:
-                if own:
-                    registry.register_node(kind, _parts, functools.partial(tree.unflatten_one_level, kind), _key_parts)
-                else:
-                    registry.register_node(kind, _one_level, _from_one_level)
+            own = tree.node_types.get(kind)
+            if own is not None:
+                dispatch_registry.register_node(kind, _parts, own.unflatten, _key_parts)
+            else:
+                dispatch_registry.register_node(kind, _one_level, _from_one_level)
             learn_nodes(leaf)
 
 
@@ -226,17 +201,19 @@ def dispatcher(
 
     Programs with callbacks go through a second dispatcher (`CallingBack`), which is made at the first such program.
     """
-    make = functools.partial(_jaxlib.fast_dispatch, static_argnums=static_argnums, static_argnames=static_argnames)
+
+    def make(on_miss: Callable[..., tuple[Any, Any]]) -> Any:
+        return _jaxlib.fast_dispatch(
+            name, on_miss, dispatch_registry, static_argnums=static_argnums, static_argnames=static_argnames
+        )
 
     def run_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         result, call = miss(*args, **kwargs)
         if call is None or not _calls_back(call):
-            return result, None if call is None else _fastpath(call, dispatch_registry)
+            return result, None if call is None else _fastpath(call)
         own: Any = this()
-        if not hasattr(own, "_calling") and _fastpath(call, calling_registry) is not None:
-            own._calling = CallingBack(
-                miss, lambda ask: make(name, ask, calling_registry), lambda call: _fastpath(call, calling_registry)
-            )
+        if not hasattr(own, "_calling") and _fastpath(call) is not None:
+            own._calling = CallingBack(miss, make, _fastpath, dispatch_registry.buffers)
             own._clear_cache = functools.partial(_clear_both, this)
             own.repeat = functools.partial(_repeat, this)
         return result, None
@@ -257,7 +234,7 @@ def dispatcher(
             return calling(args, kwargs), None
         return run_miss(*args, **kwargs) if put is None else (own(*args, **kwargs), None)
 
-    dispatch = make(name, on_miss, dispatch_registry)
+    dispatch = make(on_miss)
     this = weakref.ref(dispatch)  # a weak reference, because a dispatcher that held itself would not be freed
     return dispatch
 
@@ -314,20 +291,20 @@ def _to_awaited_array(_: None, children: Any) -> Array:
     return _to_array(None, children)
 
 
-for each in _registries:
-    each.register_node(_Awaited, lambda x: ((x._buf,), None), _to_awaited_array)
+dispatch_registry.register_node(_Awaited, lambda x: ((x._buf,), None), _to_awaited_array)
 
 
-def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
+def _fastpath(call: RepeatableCall) -> Any:
     """Return the dispatcher's entry for a call; None if C++ cannot repeat the call."""
     executable = call.executable
     # C++ cannot run another backend's executable, nor raise the error of a callback that a call does not wait for.
     if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
         return None
-    leaves = stored_arrays(tree.tree_leaves((call.args, call.kwargs)))
-    learn_nodes((call.args, call.kwargs, call.result))
-    seen = registry.inputs(call.args, call.kwargs)
-    if seen is None or len(seen) != len(leaves) or not _is_constant(registry.flatten((call.args, call.kwargs))[1]):
+    arguments = (call.args, call.kwargs)
+    leaves = stored_arrays(tree.tree_leaves(arguments))
+    learn_nodes((arguments, call.result))
+    seen = dispatch_registry.inputs(call.args, call.kwargs)
+    if seen is None or len(seen) != len(leaves) or not _is_constant(dispatch_registry.flatten(arguments)[1]):
         return None  # a pytree that only Python can flatten, or another backend's buffer
     consts = [*executable.consts, *(_plain_buffer(const._buf) for const in stored_arrays(call.consts))]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
@@ -337,7 +314,7 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     return _jaxlib.make_fastpath_data(
         executable.executable,
         _awaited(call.result) if _waits(call) else call.result,
-        registry,
+        dispatch_registry,
         num_args=len(leaves),
         kept=executable.kept,
         consts=consts,

@@ -1,15 +1,14 @@
 """`jax._src.tree_util`."""
 
+from importlib import import_module as _import_module
 from typing import Any as _Any
 
-import corejax as _corejax
 from corejax.extend import tree as _tree
 from corejax_as_jax.trees import NodeTypes as _NodeTypes
-from corejax_as_jax.trees import default_registry
 
 _registry = _NodeTypes()
 flatten_one_level = _tree.flatten_one_level
 
 
 def __getattr__(name: str) -> _Any:
-    return getattr(_corejax.tree_util, name)
+    return getattr(_import_module("jax.tree_util"), name)
