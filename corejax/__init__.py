@@ -21,7 +21,7 @@ def __getattr__(name: str) -> object:
 
         return version_of("corejax")
     if name in _names:
-        value = _stubs.import_name(*_names[name])
+        value = _stubs.import_with_slots(*_names[name])
     elif name.startswith("_"):  # plugins export no private names
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")
     elif name in plugins._reserved:  # a module of the kernel

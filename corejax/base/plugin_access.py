@@ -79,7 +79,7 @@ def complete_from_plugins(module: dict[str, Any], own: Mapping[str, tuple[str, s
         own: the names that the module imports at first use, as in `names_of_stub`.
     """
     namespace = module["__name__"].partition(".")[2]
-    module["_own_names"] = frozenset(module)
+    module["_own_names"] = frozenset({*module, *own})
 
     def find(name: str) -> Any:
         if name.startswith("_"):

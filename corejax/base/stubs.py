@@ -34,10 +34,15 @@ def names_of_stub(module: str) -> dict[str, tuple[str, str]]:
 def import_name(home: str, name: str) -> Any:
     """Import the object that a line of a stub lists; `name` is "" for a module."""
     with Changed(tables._thread, "owner", None):  # the kernel's entries stay if a plugin that needs them first fails
-        if not name:
-            return import_module(home)
-        with _importing:  # one thread at a time: packages import their modules, and these their packages
-            value = getattr(__import__(home, fromlist=[name]), name)  # which may be a module
-            if "corejax.core.avals" in sys.modules:
-                import_module("corejax.programs")  # with the higher floors, which fill slots
-            return value
+        return getattr(__import__(home, fromlist=[name]), name) if name else import_module(home)
+
+
+def import_with_slots(home: str, name: str) -> Any:
+    """Do as `import_name`; if an object needs the kernel's types, import the modules that fill slots as well."""
+    if not name:
+        return import_name(home, name)
+    with _importing:  # one thread at a time: packages import their modules, and these their packages
+        value = import_name(home, name)
+        if "corejax.core.avals" in sys.modules:
+            import_name("corejax.programs", "")
+        return value

@@ -9,4 +9,4 @@ __all__ = [*_names]
 def __getattr__(name: str) -> object:
     if name not in _names:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _stubs.import_name(*_names[name])
+    return _stubs.import_with_slots(*_names[name])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from corejax.base.stubs import import_name, names_of_stub
+from corejax.base.stubs import import_with_slots, names_of_stub
 from corejax.base.texts import no_such_name
 from corejax.plugins import is_import_from
 
@@ -19,7 +19,7 @@ def chapter(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     def __getattr__(name: str) -> Any:
         if name not in names:
             raise _missing(module, name, __dir__(), importing=is_import_from(sys._getframe(1)))
-        value = namespace[name] = import_name(*names[name])
+        value = namespace[name] = import_with_slots(*names[name])
         return value
 
     def __dir__() -> list[str]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from corejax.base import plugin_access, provenance
 from corejax.base.registered import registries
-from corejax.base.stubs import import_name
+from corejax.base.stubs import import_with_slots
 from corejax.core import array_methods
 from corejax.errors import PluginMissingError
 from corejax.plugins._finder import install
@@ -112,7 +112,7 @@ def wire(names: Iterable[str]) -> None:
 def _turn_on_checks() -> None:
     """Import the checks that settings turn on; they follow the settings themselves from then on."""
     if config.debug_nans or config.debug_infs or config.check_tracer_leaks:
-        import_name("corejax.interpreters.checks", "follow_settings")()
+        import_with_slots("corejax.interpreters.checks", "follow_settings")()
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

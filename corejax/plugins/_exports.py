@@ -10,7 +10,7 @@ from typing import Any
 
 from corejax.arrays.backends import Backend, backends, problem_of
 from corejax.base.provenance import Provenance
-from corejax.base.stubs import import_name
+from corejax.base.stubs import import_name, import_with_slots
 from corejax.base.tables import Table
 from corejax.core import array_methods
 from corejax.errors import DuplicateRegistrationError, PluginError
@@ -69,7 +69,7 @@ class Exports:
         for name, operation in _mapping(record, hook := "corejax_provide_operations").items():
             if not callable(operation):
                 raise PluginError(f"{hook} must return functions, as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
-            import_name("corejax.arrays.structural", "structural").provide(name, operation, by=by)
+            import_with_slots("corejax.arrays.structural", "structural").provide(name, operation, by=by)
         for name, method in _mapping(record, "corejax_provide_array_methods").items():
             array_methods.provide(name, method, by=by)
         for name, target in _targets(record, "corejax_provide_backends").items():

@@ -14,7 +14,7 @@ from typing import Any
 
 from corejax.base import tables
 from corejax.base.restoring import raise_interrupt, run_within
-from corejax.base.stubs import import_name
+from corejax.base.stubs import import_with_slots
 from corejax.base.tables import Entry, Owner, Table
 from corejax.base.texts import error_text
 from corejax.errors import PluginError
@@ -50,7 +50,7 @@ class Loader:
             self.exports.take(record)
 
         if not record.at_home:
-            import_name("corejax.core.primitive", "Primitive")  # may fail, and import the kernel's modules directly
+            import_with_slots("corejax.core.primitive", "Primitive")  # may fail, and import the kernel's modules directly
         record.status = "loading"
         try:
             if self.run(record, action):

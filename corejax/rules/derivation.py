@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
-from corejax.core.avals import FlatFun
-from corejax.core.primitive import Primitive, flat_decomposition
+
+if TYPE_CHECKING:
+    from corejax.core.avals import FlatFun
+    from corejax.core.primitive import Primitive
+
+    OfBody = Callable[[Primitive, FlatFun], Callable[..., Any]]
 
 __corejax_registers_for_caller__ = True
-
-OfBody = Callable[[Primitive, FlatFun], Callable[..., Any]]
 
 
 class Derivation(NamedTuple):
@@ -67,6 +69,7 @@ class Derivations(Sequence[Derivation]):
 
         `body` is the decomposition as a function that returns a list of results; `flags` are those of the rules.
         """
+        from corejax.core.primitive import flat_decomposition  # here, because tables import no arrays
 
         def decorate(of_body: OfBody) -> OfBody:
             @functools.wraps(of_body)
