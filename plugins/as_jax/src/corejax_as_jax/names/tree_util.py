@@ -10,6 +10,8 @@ from corejax_as_jax.trees import (
     PyTreeDef,
     SequenceKey,
     default_registry,
+    flatten_one_level,
+    flatten_one_level_with_keys,
     keystr,
 )
 from corejax_as_jax.trees import functions as _functions
