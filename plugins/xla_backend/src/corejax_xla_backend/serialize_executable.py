@@ -86,8 +86,9 @@ class LoadedProgram:
     ):
         self.name: str = header["name"]
         self.in_tree, self.out_tree = in_tree, out_tree
-        # The structure may be another library's.
-        self._in_structure = tree.tree_structure(tree.tree_unflatten(in_tree, range(in_tree.num_leaves)))
+        self._in_structure = in_tree
+        if not isinstance(in_tree, tree.PyTreeDef):  # another library's: `jax.tree` has jaxlib's
+            self._in_structure = tree.tree_structure(tree.tree_unflatten(in_tree, range(in_tree.num_leaves)))
         self._in_avals, self._out_avals = ([_type(x) for x in header[key]] for key in ("in", "out"))
         self._donated: list[bool] = header["donated"]
         self._consts = [as_array(x) for x in arrays]
