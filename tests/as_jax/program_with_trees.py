@@ -101,6 +101,20 @@ def one_level() -> None:
     print(jax.tree.transpose(jax.tree.structure([0, 0]), jax.tree.structure((0, 0)), [(1, 2), (3, 4)]))
 
 
+def leaves_of_jax() -> None:
+    """Use trees of objects that corejax takes for nodes: references, and deques."""
+    for leaf in (jax.new_ref(jnp.zeros(2)), deque([1, 2])):
+        print(tree_util.all_leaves([leaf]), tree_util.all_leaves([leaf, None]), tree_util.all_leaves([1, ()]))
+        print(private.broadcast_prefix(1, {"a": leaf, "b": [2, 3]}), jax.tree.broadcast(0, {"a": leaf, "b": None}))
+        print(
+            jax.tree.leaves([leaf]) == [leaf],
+            jax.tree.map(lambda x: x is leaf, {"a": leaf}),
+            type(leaf) in private._registry,
+        )
+        print(jax.tree.reduce(lambda count, x: count + 1, {"a": leaf, "b": leaf}, 0))
+    print(attempt(lambda: jax.tree.broadcast((1, 2), (3,))), tree_util.all_leaves([(1,)], lambda x: x == (1,)))
+
+
 @functools.partial(tree_util.register_dataclass, data_fields=["a"], meta_fields=["n"])
 @dataclasses.dataclass
 class Data:
@@ -174,6 +188,6 @@ def threads() -> None:
     print(failures)
 
 
-for use in (structures, structures_of_programs, maps, paths, one_level, registered, threads):
+for use in (structures, structures_of_programs, maps, paths, one_level, leaves_of_jax, registered, threads):
     print(use.__name__)
     use()

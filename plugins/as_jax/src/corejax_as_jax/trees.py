@@ -155,7 +155,7 @@ def _subtrees(treedef: Any, tree: Any, other: Any, is_leaf: IsLeaf | None) -> li
         return treedef.flatten_up_to(other)  # type: ignore[no-any-return]  # jaxlib has no types
     except ValueError as error:
         differences = pytrees.prefix_errors(tree, other, is_leaf)
-        raise ValueError(f"tree.map: {differences[0] if differences else error}") from None
+        raise ValueError(f"the structures of trees differ {differences[0] if differences else error}") from None
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
@@ -209,6 +209,24 @@ def tree_reduce(
     """Reduce the leaves from left to right, as `functools.reduce` does."""
     start = () if initializer is _MISSING else (initializer,)
     return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
+
+
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """Return the leaves of a prefix tree, each repeated for every leaf of its subtree in a full tree."""
+    leaves, treedef = registry.flatten(prefix_tree, is_leaf)
+    subtrees = _subtrees(treedef, prefix_tree, full_tree, is_leaf)
+    return [leaf for leaf, subtree in zip(leaves, subtrees, strict=True) for _ in tree_leaves(subtree)]
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """Return a tree of the structure of a full tree, with the leaves of a prefix tree."""
+    return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
+    """Return True if all elements are leaves."""
+    structures = [tree_structure(x, is_leaf) for x in iterable]
+    return all(structure.num_leaves == structure.num_nodes == 1 for structure in structures)
 
 
 functions = {

@@ -9,6 +9,8 @@ from corejax_as_jax.trees import (
     GetAttrKey,
     PyTreeDef,
     SequenceKey,
+    all_leaves,
+    broadcast_prefix,
     default_registry,
     flatten_one_level,
     flatten_one_level_with_keys,
