@@ -168,6 +168,12 @@ def registered() -> None:
     print(jax.tree.map(lambda x: x + 1, Named(1, 2)), jax.vmap(lambda x: x.a)(Named(jnp.arange(2), 3)))
 
 
+def names() -> None:
+    names: dict[str, Any] = {}
+    exec("from jax.core import *; from jax.tree_util import *", names)
+    print(sorted(set(names) & set(dir(tree_util)) - set(dir(jax.core))), "map" in names, "tree_map" in names)
+
+
 def threads() -> None:
     failures: list[str] = []
 
@@ -188,6 +194,6 @@ def threads() -> None:
     print(failures)
 
 
-for use in (structures, structures_of_programs, maps, paths, one_level, leaves_of_jax, registered, threads):
+for use in (structures, structures_of_programs, maps, paths, one_level, leaves_of_jax, registered, names, threads):
     print(use.__name__)
     use()

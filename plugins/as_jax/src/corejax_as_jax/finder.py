@@ -137,7 +137,8 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
             except AttributeError:
                 continue
             else:
-                if isinstance(value, ModuleType) and value is corejax_module(f"core{jax_module}.{name}"):
+                is_inner = isinstance(value, ModuleType) and "__path__" in vars(module)
+                if is_inner and value is corejax_module(f"core{jax_module}.{name}"):
                     return import_module(f"{jax_module}.{name}")
                 if source is own or _is_kept(f"core{jax_module}", name):
                     setattr(module, name, value)  # so that it is not looked up again
