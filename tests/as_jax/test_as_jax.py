@@ -57,6 +57,37 @@ def test_workers_of_a_program_get_corejax(tmp_path: Path) -> None:
     assert result.stdout == f"{(0.0, True, JAX_VERSION)}\n", result.stderr
 
 
+THREADS = """
+import faulthandler, importlib, threading
+import jax
+faulthandler.dump_traceback_later(50, exit=True)
+NAMES = (
+    "random.normal", "tree_util.tree_map", "numpy.sin", "scipy.stats.norm.pdf", "lax.scan",
+    "interpreters.mlir.lower_fun", "nn.relu", "tree.map", "scipy.linalg.solve", "experimental.io_callback", "vmap",
+)
+
+
+def use(name):
+    module, _, name = f"jax.{name}".rpartition(".")
+    done.append(callable(getattr(importlib.import_module(module), name)))
+
+
+done = []
+threads = [threading.Thread(target=use, args=(name,)) for name in NAMES * 3]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(done) - 3 * len(NAMES))
+"""
+
+
+def test_threads_import_at_once(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(THREADS)
+    result = run("-m", "corejax_as_jax", str(tmp_path / "program.py"))
+    assert (result.stdout, result.returncode) == ("0\n", 0), result.stderr
+
+
 def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
     code = "import sys, jax.numpy as jnp; print(jnp.ones(1).dtype, sys.argv, __name__)"
     result = run("-m", "corejax_as_jax", "-c", code, "a", JAX_ENABLE_X64="1", JAX_NO_SUCH_SETTING="1")

@@ -57,8 +57,12 @@ def install() -> None:
 
 
 def _fill_slots() -> None:
-    """Give every type a sharding, as in JAX, before something imports the plugin that knows shardings."""
+    """Give every type a sharding, as in JAX, before something imports the plugin that knows shardings.
+
+    Stages of compilation and exported functions get the structures of `jax.tree`.
+    """
     from corejax.extend.types import unsplit_sharding
+    from corejax_xla_backend import structures
 
     def unsplit(ndim: int) -> Any:
         import_module("corejax_parallel.contexts")  # fills the slot
@@ -67,6 +71,7 @@ def _fill_slots() -> None:
 
     if unsplit_sharding.value is None:
         unsplit_sharding.value = unsplit
+    structures.conversion = lambda structure: import_module("corejax_as_jax.trees").of_structure(structure)
 
 
 def _read_environment() -> None:

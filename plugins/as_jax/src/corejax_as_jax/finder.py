@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _imp
 import dis
 import functools
 import sys
@@ -43,12 +44,27 @@ class JaxFinder(MetaPathFinder):
         file = place.with_suffix(".py")
         if inner and file.is_file():
             return spec_from_file_location(fullname, file, loader=NamesLoader(fullname, str(file)))
-        module = corejax_module(f"core{fullname}")
+        module = _imported(f"core{fullname}")
         if module is not None:
             return ModuleSpec(fullname, AliasLoader(), is_package="__path__" in vars(module))
         library = _importing_package()
         text = f"no module named {fullname!r}"
         raise late(MissingModule(name=fullname), lambda: missing_text(text, library))
+
+
+def _imported(name: str) -> ModuleType | None:
+    """Do as `corejax_module`, without the global import lock, which Python holds while it calls a finder.
+
+    Other threads need the lock to import modules that this import waits for.
+    """
+    try:
+        _imp.release_lock()
+    except RuntimeError:  # not held: the finder was not called by an import statement
+        return corejax_module(name)
+    try:
+        return corejax_module(name)
+    finally:
+        _imp.acquire_lock()
 
 
 def corejax_module(name: str) -> ModuleType | None:
@@ -121,7 +137,8 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
             except AttributeError:
                 continue
             else:
-                if isinstance(value, ModuleType) and value is corejax_module(f"core{jax_module}.{name}"):
+                is_inner = isinstance(value, ModuleType) and "__path__" in vars(module)
+                if is_inner and value is corejax_module(f"core{jax_module}.{name}"):
                     return import_module(f"{jax_module}.{name}")
                 if source is own or _is_kept(f"core{jax_module}", name):
                     setattr(module, name, value)  # so that it is not looked up again

@@ -8,7 +8,7 @@ take structures of either kind.
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -47,23 +47,28 @@ def _with_jax_keys(flatten_with_keys: Callable[[Any], Any], node: Any) -> Any:
     return [(_JAX_KEYS[type(k)](k.content) if type(k) in _JAX_KEYS else k, x) for k, x in pairs], metadata
 
 
-def _flatten_dict(node: Any) -> Any:
-    """Return the `(key, value)` pairs of an OrderedDict or a defaultdict, and the metadata."""
-    keys = tuple(node) if type(node) is OrderedDict else tuple(sorted(node))
-    return [(DictKey(key), node[key]) for key in keys], (getattr(node, "default_factory", None), keys)
+def _flatten_ordered_dict(node: Any) -> Any:
+    return [(DictKey(key), value) for key, value in node.items()], tuple(node)
 
 
-def _register_dict(kind: type, unflatten: Callable[[Any, Any], Any]) -> None:
+def _flatten_default_dict(node: Any) -> Any:
+    keys = tuple(sorted(node))
+    return [(DictKey(key), node[key]) for key in keys], (node.default_factory, keys)
+
+
+def _register_dict(kind: type, flatten_with_keys: Callable[[Any], Any], unflatten: Callable[[Any, Any], Any]) -> None:
     def flatten(node: Any) -> Any:
-        pairs, metadata = _flatten_dict(node)
+        pairs, metadata = flatten_with_keys(node)
         return [value for _, value in pairs], metadata
 
     with suppress(ValueError):
-        registry.register_node(kind, flatten, unflatten, _flatten_dict)
+        registry.register_node(kind, flatten, unflatten, flatten_with_keys)
 
 
-_register_dict(OrderedDict, lambda data, values: OrderedDict(zip(data[1], values, strict=True)))
-_register_dict(defaultdict, lambda data, values: defaultdict(data[0], zip(data[1], values, strict=True)))
+_register_dict(OrderedDict, _flatten_ordered_dict, lambda keys, values: OrderedDict(zip(keys, values, strict=True)))
+_register_dict(
+    defaultdict, _flatten_default_dict, lambda data, values: defaultdict(data[0], zip(data[1], values, strict=True))
+)
 for _kind, _functions in pytrees.node_types.items():
     _register(_kind, _functions)
 pytrees.node_types_changed.connect(_register)
@@ -76,10 +81,33 @@ class NodeType(NamedTuple):
     from_iter: Callable[[Any, Iterable[Any]], Any]
 
 
+def flatten_one_level(tree: Any) -> Any:
+    """Return the children and the metadata of a node.
+
+    Raises:
+        ValueError: `tree` is a leaf.
+    """
+    return _node(tree, registry.flatten_one_level(tree))
+
+
+def flatten_one_level_with_keys(tree: Any) -> Any:
+    """Return the `(key, child)` pairs and the metadata of a node.
+
+    Raises:
+        ValueError: `tree` is a leaf.
+    """
+    return _node(tree, registry.flatten_one_level_with_keys(tree))
+
+
+def _node(tree: Any, parts: Any) -> Any:
+    if parts is None:
+        raise ValueError(f"cannot flatten {tree!r}: instances of {type(tree).__qualname__} are leaves")
+    return parts
+
+
 def _children(node: Any) -> tuple[list[Any], Any]:
     """Return the children of a node, and the structure that builds a node from them."""
-    children, treedef = registry.flatten(node, lambda x: x is not node)
-    return children, treedef
+    return registry.flatten(node, lambda x: x is not node)  # type: ignore[no-any-return]  # jaxlib has no types
 
 
 class NodeTypes:
@@ -91,7 +119,7 @@ class NodeTypes:
         return NodeType(_children, pytrees.tree_unflatten)
 
     def __contains__(self, kind: Any) -> bool:
-        return kind is not Ref and pytrees.is_tree_node(kind)
+        return kind not in (Ref, deque) and pytrees.is_tree_node(kind)  # these are leaves in JAX
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------
@@ -112,15 +140,30 @@ def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> Any:
     return registry.flatten(tree, is_leaf)[1]
 
 
+def of_structure(structure: pytrees.PyTreeDef) -> Any:
+    """Return jaxlib's structure for one of corejax's."""
+    return tree_structure(structure.unflatten(range(structure.num_leaves)))
+
+
+def _subtrees(treedef: Any, tree: Any, other: Any, is_leaf: IsLeaf | None) -> list[Any]:
+    """Return the subtrees of a tree at the places of another one's leaves.
+
+    Raises:
+        ValueError: the structures differ; the message names the place.
+    """
+    try:
+        return treedef.flatten_up_to(other)  # type: ignore[no-any-return]  # jaxlib has no types
+    except ValueError as error:
+        differences = pytrees.prefix_errors(tree, other, is_leaf)
+        raise ValueError(f"the structures of trees differ {differences[0] if differences else error}") from None
+
+
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """Apply a function to the leaves of a tree, and the subtrees of others at the same places."""
     leaves, treedef = registry.flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])  # `map` would end early if `f` raised StopIteration
-    try:
-        others = [treedef.flatten_up_to(other) for other in rest]
-    except ValueError:
-        return pytrees.tree_map(f, tree, *rest, is_leaf=is_leaf)  # raises the error that names the place
+    others = [_subtrees(treedef, tree, other, is_leaf) for other in rest]
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *others, strict=True)])
 
 
@@ -148,10 +191,7 @@ def tree_map_with_path(
 ) -> Any:
     """Apply `f(path, leaf, *subtrees)` as `tree_map` does."""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    try:
-        others = [treedef.flatten_up_to(other) for other in rest]
-    except ValueError:  # as in `tree_map`
-        return pytrees.tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, is_leaf_takes_path=is_leaf_takes_path)
+    others = [_subtrees(treedef, tree, other, None if is_leaf_takes_path else is_leaf) for other in rest]
     return treedef.unflatten([f(*pair, *xs) for pair, *xs in zip(pairs, *others, strict=True)])
 
 
@@ -169,6 +209,24 @@ def tree_reduce(
     """Reduce the leaves from left to right, as `functools.reduce` does."""
     start = () if initializer is _MISSING else (initializer,)
     return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
+
+
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """Return the leaves of a prefix tree, each repeated for every leaf of its subtree in a full tree."""
+    leaves, treedef = registry.flatten(prefix_tree, is_leaf)
+    subtrees = _subtrees(treedef, prefix_tree, full_tree, is_leaf)
+    return [leaf for leaf, subtree in zip(leaves, subtrees, strict=True) for _ in tree_leaves(subtree)]
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """Return a tree of the structure of a full tree, with the leaves of a prefix tree."""
+    return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
+    """Return True if all elements are leaves."""
+    structures = [tree_structure(x, is_leaf) for x in iterable]
+    return all(structure.num_leaves == structure.num_nodes == 1 for structure in structures)
 
 
 functions = {

@@ -86,6 +86,9 @@ class LoadedProgram:
     ):
         self.name: str = header["name"]
         self.in_tree, self.out_tree = in_tree, out_tree
+        self._in_structure = in_tree
+        if not isinstance(in_tree, tree.PyTreeDef):  # another library's: `jax.tree` has jaxlib's
+            self._in_structure = tree.tree_structure(tree.tree_unflatten(in_tree, range(in_tree.num_leaves)))
         self._in_avals, self._out_avals = ([_type(x) for x in header[key]] for key in ("in", "out"))
         self._donated: list[bool] = header["donated"]
         self._consts = [as_array(x) for x in arrays]
@@ -116,7 +119,7 @@ class LoadedProgram:
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
-        if in_tree != self.in_tree:
+        if in_tree != self._in_structure:
             raise TypeError(f"{self.name} was compiled for arguments of structure {self.in_tree}, got {in_tree}")
         for i, (x, aval) in enumerate(zip(leaves, self._in_avals, strict=True)):
             if isinstance(x, Tracer) or (get_aval(x).shape, get_aval(x).dtype) != (aval.shape, aval.dtype):

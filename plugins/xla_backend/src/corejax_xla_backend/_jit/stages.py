@@ -33,6 +33,7 @@ from corejax_xla_backend._programs import compiled, known_options, run
 from corejax_xla_backend._several_devices import assign_devices, place_program
 from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import as_sharding
+from corejax_xla_backend.structures import public
 from corejax_xla_backend.xla_call import xla_call_p
 
 P = ParamSpec("P")
@@ -75,7 +76,6 @@ class Stage:
     A stage is immutable and belongs to this process: copying returns the stage itself, and pickling raises TypeError.
 
     Attributes:
-        in_tree, out_tree: structure of `(args, kwargs)` without static arguments, and of the result.
         name: the function's name.
         donate_argnums: positions of donated arguments.
     """
@@ -84,19 +84,29 @@ class Stage:
         self, name: str, program: TracedProgram, options: CompileOptions, donate_argnums: tuple[int, ...]
     ) -> None:
         self.name = name
-        self.in_tree, self.out_tree = program.in_tree, program.out_tree
         self.donate_argnums = donate_argnums
         self._program, self._options = program, options
 
     @property
+    def in_tree(self) -> Any:
+        """Structure of `(args, kwargs)` without static arguments."""
+        return public(self._program.in_tree)
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the result."""
+        return public(self._program.out_tree)
+
+    @property
     def in_avals(self) -> Any:
         """Types of the arguments, `(args, kwargs)`."""
-        return tree.tree_unflatten(self.in_tree, self._argument_avals())
+        return tree.tree_unflatten(self._program.in_tree, self._argument_avals())
 
     @property
     def out_avals(self) -> Any:
         """Types of the result, in its structure."""
-        return tree.tree_unflatten(self.out_tree, self._program.closed.out_avals[: self.out_tree.num_leaves])
+        out_tree = self._program.out_tree
+        return tree.tree_unflatten(out_tree, self._program.closed.out_avals[: out_tree.num_leaves])
 
     @property
     def args_info(self) -> Any:
@@ -104,7 +114,7 @@ class Stage:
         avals = self._argument_avals()
         donated = self._options.donated[len(self._program.consts) :] or [False] * len(avals)
         infos = [ArgInfo(a.shape, a.dtype, flag) for a, flag in zip(avals, donated, strict=False)]
-        return tree.tree_unflatten(self.in_tree, infos)
+        return tree.tree_unflatten(self._program.in_tree, infos)
 
     @property
     def out_info(self) -> Any:
@@ -113,7 +123,7 @@ class Stage:
 
     def _argument_avals(self) -> Sequence[ShapedArray]:
         consts = len(self._program.consts)
-        return self._program.closed.in_avals[consts : consts + self.in_tree.num_leaves]
+        return self._program.closed.in_avals[consts : consts + self._program.in_tree.num_leaves]
 
     def __copy__(self) -> Any:
         return self
@@ -187,7 +197,7 @@ class Traced(Stage):
 
     def arg_names(self) -> list[str]:
         """Return a name for each leaf of the arguments."""
-        return DebugInfo(self.fun, "jit", self.in_tree).arg_names()
+        return DebugInfo(self.fun, "jit", self._program.in_tree).arg_names()
 
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
@@ -334,8 +344,8 @@ class Compiled(Stage):
         """Check and run a call; return the result, and the call for the dispatcher to cache, or None."""
         keyed, arguments, _ = keyed_cells((args, kwargs))
         leaves, in_tree = tree.tree_flatten(keyed)
-        if in_tree != self.in_tree:
-            raise TypeError(f"{self.name} was compiled for arguments of structure {self.in_tree}, got {in_tree}")
+        if in_tree != (wanted := self._program.in_tree):
+            raise TypeError(f"{self.name} was compiled for arguments of structure {wanted}, got {in_tree}")
         names = self._lowered.traced.arg_names()
         for name, x, aval in zip(names, leaves, self._argument_avals(), strict=True):
             self._check(name, x, aval)
@@ -384,13 +394,15 @@ class Compiled(Stage):
     def input_shardings(self) -> Any:
         """Shardings that the arguments must have, `(args, kwargs)`; None for arguments that the program drops."""
         shardings = self._shardings("input_shardings")
-        first = len(shardings) - self.in_tree.num_leaves - len(self._program.cells)
-        return tree.tree_unflatten(self.in_tree, shardings[first:][: self.in_tree.num_leaves])
+        in_tree = self._program.in_tree
+        first = len(shardings) - in_tree.num_leaves - len(self._program.cells)
+        return tree.tree_unflatten(in_tree, shardings[first:][: in_tree.num_leaves])
 
     @property
     def output_shardings(self) -> Any:
         """Shardings of the results, in the structure of the result."""
-        return tree.tree_unflatten(self.out_tree, self._shardings("output_shardings")[: self.out_tree.num_leaves])
+        out_tree = self._program.out_tree
+        return tree.tree_unflatten(out_tree, self._shardings("output_shardings")[: out_tree.num_leaves])
 
     @property
     def out_info(self) -> Any:

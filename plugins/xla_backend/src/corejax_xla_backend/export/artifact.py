@@ -108,10 +108,10 @@ def _described(fields: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
         modules[platform] = blocks.index(module)
     return {
         "fun_name": fields["fun_name"],
-        "in_tree": tree_to_json(fields["in_tree"]),
+        "in_tree": tree_to_json(fields["in_structure"]),
         "constraints": None if fields["scope"] is None else list(fields["scope"].constraints),
         "in_avals": [_type(aval) for aval in fields["in_avals"]],
-        "out_tree": tree_to_json(fields["out_tree"]),
+        "out_tree": tree_to_json(fields["out_structure"]),
         "out_avals": [_type(aval) for aval in fields["out_avals"]],
         "platforms": list(fields["platforms"]),
         "modules": modules,
@@ -133,7 +133,7 @@ def _written_layout(fields: dict[str, Any]) -> dict[str, Any]:
 def _function(described: dict[str, Any], blocks: Sequence[bytes]) -> dict[str, Any]:
     names = ("platforms", "unordered_effects", "disabled_safety_checks", "module_kept_var_idx")
     fields: dict[str, Any] = {name: tuple(described[name]) for name in names}
-    fields["in_tree"], fields["out_tree"] = map(tree_from_json, (described["in_tree"], described["out_tree"]))
+    fields["in_structure"], fields["out_structure"] = map(tree_from_json, (described["in_tree"], described["out_tree"]))
     constraints = described.get("constraints")
     scope = fields["scope"] = None if constraints is None else SymbolicScope(constraints)
     for name in ("in_avals", "out_avals"):

@@ -51,7 +51,7 @@ class ArgumentNames:
 
     def __init__(self, exported: Any) -> None:
         self.__name__ = exported.fun_name
-        self._in_tree = exported.in_tree
+        self._in_tree = exported.in_structure
 
     def __call__(self) -> list[str]:
         """Return the names, in the order of the leaves."""
@@ -66,17 +66,17 @@ def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         ValueError: the structure, a shape or a dtype of the arguments is wrong.
     """
     leaves, in_tree = tree.tree_flatten((args, kwargs))
-    if in_tree != exported.in_tree:
-        differences = tree.equality_errors(exported.in_tree, in_tree, name="(args, kwargs)")
+    if in_tree != exported.in_structure:
+        differences = tree.equality_errors(exported.in_structure, in_tree, name="(args, kwargs)")
         raise ValueError(
             f"call of the exported function {exported.fun_name}: it takes arguments of the structure "
-            f"{exported.in_tree}, got {in_tree}" + "".join(f"\n  {difference}" for difference in differences)
+            f"{exported.in_structure}, got {in_tree}" + "".join(f"\n  {difference}" for difference in differences)
         )
     names = ArgumentNames(exported)
     check_arguments("export: call", names, leaves, names)
     if exported.uses_global_constants:
         exported = exported.specialized([get_aval(x) for x in leaves], names())
-    return tree.tree_unflatten(exported.out_tree, _primitive(exported).bind(*leaves, exported=exported))
+    return tree.tree_unflatten(exported.out_structure, _primitive(exported).bind(*leaves, exported=exported))
 
 
 def _primitive(exported: Any) -> Primitive:

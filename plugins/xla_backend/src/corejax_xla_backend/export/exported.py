@@ -14,6 +14,7 @@ from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.several_devices import over_mesh
 from corejax_xla_backend.export.shapes import aval_at, scope_of_sizes, solve
+from corejax_xla_backend.structures import public
 
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 2
@@ -60,9 +61,9 @@ class Exported:
 
     Attributes:
         fun_name: name of the function.
-        in_tree: structure of `(args, kwargs)`, without static arguments.
+        in_structure, out_structure: corejax's structures of `(args, kwargs)`, without static arguments, and of the
+            result.
         in_avals: types of the arguments' leaves.
-        out_tree: structure of the result.
         out_avals: types of the result's leaves.
         platforms: platforms that the function can run on.
         nr_devices: number of devices that the function is partitioned over.
@@ -78,9 +79,9 @@ class Exported:
     """
 
     fun_name: str
-    in_tree: Any
+    in_structure: Any
     in_avals: tuple[ShapedArray, ...]
-    out_tree: Any
+    out_structure: Any
     out_avals: tuple[ShapedArray, ...]
     platforms: tuple[str, ...]
     modules: dict[str, bytes]
@@ -102,6 +103,16 @@ class Exported:
         self._at: dict[tuple[tuple[str, int], ...], Exported] = {}
         self._vjp: Exported | None = None
         self._lock = threading.RLock()
+
+    @property
+    def in_tree(self) -> Any:
+        """Structure of `(args, kwargs)`, without static arguments."""
+        return public(self.in_structure)
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the result."""
+        return public(self.out_structure)
 
     @property
     def uses_global_constants(self) -> bool:

@@ -92,7 +92,8 @@ def export(
             )
         closed = bind_consts(lowered.jaxpr, [as_array(c) for c in lowered.consts])
         layout = layout_of(lowered.jaxpr, lowered._options, len(lowered.consts))
-        return _exported(lowered.name, closed, lowered.in_tree, lowered.out_tree, layout, targets, allowed)
+        program = lowered._program
+        return _exported(lowered.name, closed, program.in_tree, program.out_tree, layout, targets, allowed)
 
     return exporter
 
@@ -149,9 +150,9 @@ def _exported(
 
     exported = Exported(
         fun_name=name,
-        in_tree=in_tree,
+        in_structure=in_tree,
         in_avals=tuple(closed.in_avals),
-        out_tree=out_tree,
+        out_structure=out_tree,
         out_avals=tuple(closed.out_avals),
         platforms=platforms,
         modules=modules,

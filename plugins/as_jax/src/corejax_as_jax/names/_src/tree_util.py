@@ -3,11 +3,9 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from corejax.extend import tree as _tree
 from corejax_as_jax.trees import NodeTypes as _NodeTypes
 
 _registry = _NodeTypes()
-flatten_one_level = _tree.flatten_one_level
 
 
 def __getattr__(name: str) -> _Any:
