@@ -19,11 +19,11 @@ HEAVY = {
 }  # fmt: skip
 
 
-def run(code: str, **environment: str) -> str:
+def run(code: str, *arguments: str, **environment: str) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("COREJAX_")}
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [env.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], env=env | environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", code, *arguments], env=env | environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -197,6 +197,45 @@ def test_nothing_is_searched_for_the_names_that_python_asks_for(module, monkeypa
     imported = importlib.import_module(module)
     getattr(imported, "__path__", None)
     assert not hasattr(imported, "__no_such_name__")
+
+
+FIRST = """
+import os, sys, traceback, warnings
+import ml_dtypes, numpy as np, optree  # once, for all children
+
+failed = []
+for module in sys.argv[1:]:
+    if (child := os.fork()) == 0:
+        try:
+            __import__(module)
+            from corejax.core.primitive import Primitive
+            from corejax.transforms.gradients import grad
+            from corejax.transforms.vmapping import vmap
+
+            warnings.simplefilter("ignore")  # the loop is slow
+            neg_p = Primitive("neg", impl=np.negative, abstract_eval=lambda a: a, transpose=lambda ct, x: [neg_p.bind(ct)])
+            neg_jvp = lambda x, t: (neg_p.bind(*x), same_p.bind(*t))
+            same_p = Primitive("same", decomposition=lambda a: neg_p.bind(neg_p.bind(a)))
+            minus_p = Primitive("minus", decomposition=same_p.bind, jvp=neg_jvp)
+            X = np.float32([1, 16])
+            np.testing.assert_array_equal(vmap(same_p.bind)(X), X)
+            np.testing.assert_array_equal(vmap(grad(minus_p.bind))(X), [1, 1])
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(module)
+sys.exit(f"first imports that fail: {failed}" if failed else 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+def test_every_module_may_be_imported_first():
+    """Derivations and slots are there, whether or not a module that lists names is used."""
+    paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "corejax").rglob("*.py"))
+    modules = {".".join(path.parts).removesuffix(".__init__") for path in paths if path.name != "__main__"}
+    run(FIRST, *sorted(modules), COREJAX_PLUGINS="")
 
 
 @pytest.mark.parametrize("module", ["corejax.interpreters.jvp", "corejax.plugins._plugin_manager"])
