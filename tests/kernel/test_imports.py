@@ -23,7 +23,11 @@ def run(code: str, *arguments: str, **environment: str) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("COREJAX_")}
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [env.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments], env=env | environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", code, *arguments],
+        env=env | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -89,6 +93,28 @@ def test_importing_does_not_look_for_plugins():
 )
 def test_the_first_name_that_needs_arrays_imports_the_whole_kernel(program):
     run(f"import sys, corejax; assert 'numpy' not in sys.modules; {program}", COREJAX_PLUGINS="")
+
+
+def test_a_thread_that_imported_the_trace_stack_evaluates_by_what_another_one_imports():
+    run(
+        "import threading, corejax\n"
+        "imported, evaluates = threading.Event(), threading.Event()\n"
+        "def first():\n"
+        "    global trace\n"
+        "    import corejax.core.trace\n"
+        "    imported.set(), evaluates.wait(30)\n"
+        "    trace = corejax.core.trace.state.trace\n"
+        "thread = threading.Thread(target=first)\n"
+        "thread.start(), imported.wait(30)\n"
+        "import corejax.interpreters.evaluation\n"
+        "evaluates.set(), thread.join()\n"
+        "assert trace is corejax.interpreters.evaluation.bottom\n"
+    )
+
+
+@pytest.mark.parametrize("module", ["corejax", "corejax.core", "corejax.extend", "corejax.tree", "corejax.tree_util"])
+def test_a_module_lists_its_names_before_they_are_imported(module):
+    run(f"import {module} as m; assert set(m.__all__) <= set(dir(m)); [getattr(m, name) for name in dir(m)]")
 
 
 def test_a_check_is_turned_on_before_anything_else_is_imported():
