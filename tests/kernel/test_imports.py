@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,7 @@ def test_a_check_is_turned_on_before_anything_else_is_imported():
 
 ALONE = """
 import sys
+import typing
 import numpy as np
 import corejax as cj
 from corejax.extend import Primitive, defjvp, defvectorized, transpose_rules
@@ -287,3 +290,12 @@ def test_an_import_that_was_interrupted_is_made_again(module):
         "        print(len(corejax.extend.transforms.trace_stack()), corejax.core.array_methods is array_methods)\n",
     )
     assert out == "1 True\n"
+
+
+@pytest.mark.parametrize(
+    "module", ["corejax", "corejax.core", "corejax.extend", "corejax.tree", "corejax.random", "corejax.scipy.stats"]
+)
+def test_annotations_of_public_functions_can_be_evaluated(module):
+    imported = importlib.import_module(module)
+    for function in filter(inspect.isfunction, (getattr(imported, name) for name in imported.__all__)):
+        assert isinstance(typing.get_type_hints(function), dict)
