@@ -14,6 +14,7 @@ from corejax.base import registered
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.seams import Signal, Slot
+from corejax.base.stubs import import_name
 from corejax.base.tables import Table
 from corejax.core.avals import Operands, Params, ShapedArray, array_method
 from corejax.core.trace import Tracer, set_current_trace, state
@@ -120,6 +121,7 @@ class Primitive:
             object.__setattr__(self, field, value)
         primitives.register(name, self, provenance=self.provenance)
         _instances.add(self)
+        import_name("corejax.programs", "")  # with all rule kinds and derivations, if only this module was imported
         rules = {"impl": impl, "abstract_eval": abstract_eval, "jvp": jvp, "vmap": vmap, "transpose": transpose}
         for kind, rule in rules.items():
             if rule is not None:

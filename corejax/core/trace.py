@@ -141,7 +141,9 @@ class _State(threading.local):
 
     def __init__(self) -> None:
         # Attributes of an instance are read in half of the time of class attributes.
-        self.trace, self.source, self.scope = _State.trace, _State.source, _State.scope
+        if _State.trace is not None:  # None in the thread that imports this module; another one may call `set_bottom`
+            self.trace = _State.trace
+        self.source, self.scope = _State.source, _State.scope
         self.axis_env, self.rule_axis = _State.axis_env, _State.rule_axis
 
 

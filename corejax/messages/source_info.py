@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-Source = tuple[CodeType, int] | tuple[CodeType | None, int, "Scope"]
+Scope = tuple[str, ...]  # from the outside in
+Source = tuple[CodeType, int] | tuple[CodeType | None, int, Scope]
 
 
 class Transform(str):
@@ -23,7 +24,6 @@ class Transform(str):
     __slots__ = ()
 
 
-Scope = tuple[str, ...]  # from the outside in
 JVP, TRANSPOSE, VMAP = Transform("jvp"), Transform("transpose"), Transform("vmap")
 
 _internal_prefixes: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<frozen "]

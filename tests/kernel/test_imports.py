@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,15 @@ HEAVY = {
 }  # fmt: skip
 
 
-def run(code: str, **environment: str) -> str:
+def run(code: str, *arguments: str, **environment: str) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("COREJAX_")}
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [env.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], env=env | environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", code, *arguments],
+        env=env | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -91,6 +97,28 @@ def test_the_first_name_that_needs_arrays_imports_the_whole_kernel(program):
     run(f"import sys, corejax; assert 'numpy' not in sys.modules; {program}", COREJAX_PLUGINS="")
 
 
+def test_a_thread_that_imported_the_trace_stack_evaluates_by_what_another_one_imports():
+    run(
+        "import threading, corejax\n"
+        "imported, evaluates = threading.Event(), threading.Event()\n"
+        "def first():\n"
+        "    global trace\n"
+        "    import corejax.core.trace\n"
+        "    imported.set(), evaluates.wait(30)\n"
+        "    trace = corejax.core.trace.state.trace\n"
+        "thread = threading.Thread(target=first)\n"
+        "thread.start(), imported.wait(30)\n"
+        "import corejax.interpreters.evaluation\n"
+        "evaluates.set(), thread.join()\n"
+        "assert trace is corejax.interpreters.evaluation.bottom\n"
+    )
+
+
+@pytest.mark.parametrize("module", ["corejax", "corejax.core", "corejax.extend", "corejax.tree", "corejax.tree_util"])
+def test_a_module_lists_its_names_before_they_are_imported(module):
+    run(f"import {module} as m; assert set(m.__all__) <= set(dir(m)); [getattr(m, name) for name in dir(m)]")
+
+
 def test_a_check_is_turned_on_before_anything_else_is_imported():
     pytest.importorskip("corejax_explain")
     run(
@@ -103,6 +131,7 @@ def test_a_check_is_turned_on_before_anything_else_is_imported():
 
 ALONE = """
 import sys
+import typing
 import numpy as np
 import corejax as cj
 from corejax.extend import Primitive, defjvp, defvectorized, transpose_rules
@@ -199,6 +228,45 @@ def test_nothing_is_searched_for_the_names_that_python_asks_for(module, monkeypa
     assert not hasattr(imported, "__no_such_name__")
 
 
+FIRST = """
+import os, sys, traceback, warnings
+import ml_dtypes, numpy as np, optree  # once, for all children
+
+failed = []
+for module in sys.argv[1:]:
+    if (child := os.fork()) == 0:
+        try:
+            __import__(module)
+            from corejax.core.primitive import Primitive
+            from corejax.transforms.gradients import grad
+            from corejax.transforms.vmapping import vmap
+
+            warnings.simplefilter("ignore")  # the loop is slow
+            transpose = lambda ct, x: [neg_p.bind(ct)]
+            neg_p = Primitive("neg", impl=np.negative, abstract_eval=lambda a: a, transpose=transpose)
+            same_p = Primitive("same", decomposition=lambda a: neg_p.bind(neg_p.bind(a)))
+            copy_p = Primitive("copy", decomposition=lambda a: a, jvp=lambda x, t: (*x, same_p.bind(*t)))
+            X = np.float32([1, 16])
+            np.testing.assert_array_equal(vmap(same_p.bind)(X), X)
+            np.testing.assert_array_equal(vmap(grad(copy_p.bind))(X), [1, 1])
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(module)
+sys.exit(f"first imports that fail: {failed}" if failed else 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+def test_every_module_may_be_imported_first():
+    """Derivations and slots are there, whether or not a module that lists names is used."""
+    paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "corejax").rglob("*.py"))
+    modules = {".".join(path.parts).removesuffix(".__init__") for path in paths if path.name != "__main__"}
+    run(FIRST, *sorted(modules), COREJAX_PLUGINS="")
+
+
 @pytest.mark.parametrize("module", ["corejax.interpreters.jvp", "corejax.plugins._plugin_manager"])
 def test_an_import_that_was_interrupted_is_made_again(module):
     """What was imported until then stays, and is no attribute of the new `corejax`."""
@@ -222,3 +290,12 @@ def test_an_import_that_was_interrupted_is_made_again(module):
         "        print(len(corejax.extend.transforms.trace_stack()), corejax.core.array_methods is array_methods)\n",
     )
     assert out == "1 True\n"
+
+
+@pytest.mark.parametrize(
+    "module", ["corejax", "corejax.core", "corejax.extend", "corejax.tree", "corejax.random", "corejax.scipy.stats"]
+)
+def test_annotations_of_public_functions_can_be_evaluated(module):
+    imported = importlib.import_module(module)
+    for function in filter(inspect.isfunction, (getattr(imported, name) for name in imported.__all__)):
+        assert isinstance(typing.get_type_hints(function), dict)

@@ -142,7 +142,7 @@ def distribution(name: str, body: Function, doc: str, kind: Kind = FLOAT, **para
         f"def {name}(key: Any, {named}shape: Any = {shape}, dtype: Any = None) -> Any:\n"
         f"    return check_and_draw(key, ({''.join(f'{argument}, ' for argument in parameters)}), shape, dtype)\n"
     )
-    scope: dict[str, Any] = {"check_and_draw": check_and_draw, "__name__": body.__module__}
+    scope: dict[str, Any] = {"Any": Any, "check_and_draw": check_and_draw, "__name__": body.__module__}
     exec(compile(text, __file__, "exec"), scope)
     scope[name].__doc__ = _docstring(inspect.cleandoc(doc), kind, parameters)
     return draws(scope[name])
