@@ -6,7 +6,7 @@ repeated kernels decide (`is_plain`). A very deep program keeps the emitters, be
 
 XLA compiles each product of a matrix and a vector as a kernel of its own, even if a program has a hundred equal ones.
 These kernels are as fast with fewer LLVM passes, so that programs that mostly consist of them compile with
-`FEWER_PASSES`.
+`FEWER_PASSES`. Without emitters, the same passes vectorise the other kernels, so such programs keep all passes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def flags_for(jaxpr: Jaxpr, text: str, device: Any, options: CompileOptions) -> 
     elif device.platform == "cpu":
         if is_plain(jaxpr, text) and depth_of(jaxpr) <= DEEP:
             more |= _jaxlib.PLAIN_FUSIONS
-        if multiplies_vectors(jaxpr):
+        elif multiplies_vectors(jaxpr):
             more |= FEWER_PASSES
     return tuple((more | asked).items()), tuple(asked.items())
 
