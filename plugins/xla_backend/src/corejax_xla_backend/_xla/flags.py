@@ -185,7 +185,8 @@ def products_of(jaxpr: Jaxpr) -> tuple[int, float]:
         if _has_vector(eqn):
             products += 1
             sizes.remove(max(sizes[:2]))
-        if "exported" in eqn.params:  # the program of an exported artifact is bytes
+        # The program of an exported artifact is bytes. The passes vectorise the loops of convolutions.
+        if "exported" in eqn.params or eqn.primitive.name == "conv_general_dilated":
             sizes = [math.inf]
         products += sum(count for count, _ in inner)
         largest = max([largest, *sizes, *[size for _, size in inner]])
@@ -193,8 +194,11 @@ def products_of(jaxpr: Jaxpr) -> tuple[int, float]:
 
 
 def _has_vector(eqn: JaxprEqn) -> bool:
-    """Return whether an equation multiplies a matrix or a vector with a vector."""
-    if eqn.primitive.name != "dot_general":
+    """Return whether an equation multiplies a matrix or a vector with a vector, in 32 bits or more.
+
+    XLA converts operands of 16 bits, and the passes vectorise the conversions.
+    """
+    if eqn.primitive.name != "dot_general" or eqn.outvars[0].aval.dtype.itemsize < 4:
         return False
     contracted, batch = eqn.params["dimension_numbers"]
     return not batch[0] and any(len(axes) == v.aval.ndim for axes, v in zip(contracted, eqn.invars, strict=True))
