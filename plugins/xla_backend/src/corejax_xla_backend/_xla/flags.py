@@ -196,9 +196,11 @@ def products_of(jaxpr: Jaxpr) -> tuple[int, float]:
 def _has_vector(eqn: JaxprEqn) -> bool:
     """Return whether an equation multiplies a matrix or a vector with a vector, in 32 bits or more.
 
-    XLA converts operands of 16 bits, and the passes vectorise the conversions.
+    XLA converts operands of 16 bits, and transposes arrays of three axes: the passes vectorise these loops.
     """
     if eqn.primitive.name != "dot_general" or eqn.outvars[0].aval.dtype.itemsize < 4:
+        return False
+    if any(v.aval.ndim > 2 for v in eqn.invars):
         return False
     contracted, batch = eqn.params["dimension_numbers"]
     return not batch[0] and any(len(axes) == v.aval.ndim for axes, v in zip(contracted, eqn.invars, strict=True))
