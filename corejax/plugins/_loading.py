@@ -50,9 +50,7 @@ class Loader:
             self.exports.take(record)
 
         if not record.at_home:
-            import_with_slots(
-                "corejax.core.primitive", "Primitive"
-            )  # may fail, and import the kernel's modules directly
+            import_with_slots("corejax.core.primitive", "Primitive")  # may fail, and import kernel modules directly
         record.status = "loading"
         try:
             if self.run(record, action):

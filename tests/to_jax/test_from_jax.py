@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import corejax
+import corejax_testing
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("corejax_to_jax")
@@ -55,6 +56,15 @@ def test_a_primitive_of_jax_and_pytrees() -> None:
 def test_it_is_one_primitive() -> None:
     jaxpr = corejax.make_jaxpr(corejax.from_jax(lambda x: jnp.sin(x) * x))(X).jaxpr
     assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["jax.call"]
+
+
+test_kit = corejax_testing.tests_for("to_jax", quick=True)
+
+
+def test_other_types_than_it_is_traced_for() -> None:
+    (call,) = corejax.make_jaxpr(corejax.from_jax(jnp.sin))(X).jaxpr.eqns
+    with pytest.raises(TypeError, match=r"jax.call: the operands are f32\[3\]; the program is traced for f32\[4\]"):
+        call.primitive.bind(X[:3], **call.params)
 
 
 def test_there_and_back() -> None:

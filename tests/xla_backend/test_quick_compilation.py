@@ -231,6 +231,10 @@ def layers(x: Any, w: Any) -> Any:
         (lambda x, w: layers(x, w) + x.max() + x.min(), None, 64, True),
         (lambda x, w: [layers(x, w), *(x + i for i in range(10))], None, 64, False),  # other kernels are the most
         (layers, None, 101, False),
+        (layers, None, 10, False),  # without emitters of fusions, the passes vectorise the other kernels
+        (lambda x, w: layers(x, w) + jnp.convolve(x, x[:5], mode="same"), None, 64, False),
+        (lambda x, w: jnp.einsum("iab,i->ab", np.ones((64, 8, 8), np.float32), layers(x, w)), None, 64, False),
+        (lambda x, w: layers(x.astype(jnp.bfloat16), np.eye(64, dtype=jnp.bfloat16)), None, 64, False),
         (lambda x, w: layers(x, w * 0.5), None, 64, False),  # the product with a number is another large kernel
         (layers, 2, 64, False),  # products of matrices are calls of a library
         (lambda x, w: corejax.vmap(layers, (None, 0))(x, w[None]), None, 8, False),

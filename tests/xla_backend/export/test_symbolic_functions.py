@@ -68,6 +68,7 @@ CASES: dict[tuple[str, ...], str] = {
     ("2*b",): """
         x[-1], x[-2:], x.at[0].set(2.0), x[x.shape[0] // 2 :], x.reshape(2, -1)[:, -1], lax.top_k(x, 2)
         jnp.split(x, 2), jnp.delete(x, -2), image.resize(x, (3,), "linear"), jnp.resize(x, (x.shape[0] // 2,))
+        jnp.squeeze(x), x[None].squeeze(), lax.squeeze(x[:, None]), jnp.cov(x), jnp.cov(jnp.outer(x, x))
         """,
     ("b, 3",): """
         x.at[-2:, np.array([0, -1])].add(1.0), x[-2:, np.array([0, -1])], jnp.take(x, -1, axis=0)

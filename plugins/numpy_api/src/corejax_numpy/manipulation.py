@@ -166,14 +166,11 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
 
     Raises:
         ValueError: a given axis has another size, or does not exist.
+        InconclusiveDimensionOperation: no axis is given, and a symbolic size may be 1.
     """
     x = array_argument("squeeze", a)
-    axes = (
-        tuple(d for d, n in enumerate(x.shape) if n == 1)
-        if axis is None
-        else canonical_axes(axis, x.ndim, name="squeeze")
-    )
-    return lax.squeeze(x, axes) if axes else x
+    axes = None if axis is None else canonical_axes(axis, x.ndim, name="squeeze")
+    return lax.squeeze(x, axes)
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:

@@ -104,6 +104,9 @@ def _struct(aval: ShapedArray) -> Any:
 
 @abstract_eval_rules.register(jax_call_p)
 def _abstract_eval(*avals: ShapedArray, program: JaxProgram) -> list[ShapedArray]:
+    if [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in program.in_avals]:
+        given, traced = (", ".join(a.str_short() for a in types) for types in (avals, program.in_avals))
+        raise TypeError(f"jax.call: the operands are {given}; the program is traced for {traced}: trace it again")
     return program.out_avals
 
 

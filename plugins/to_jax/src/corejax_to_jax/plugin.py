@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from corejax.extend import hookimpl
+from corejax.extend import Example, hookimpl
 
 
 @hookimpl
@@ -17,6 +17,16 @@ def corejax_export_names() -> Mapping[str, str]:
 def corejax_register_primitives() -> None:
     """Register the primitive that calls a JAX function."""
     import corejax_to_jax.jax_call  # noqa: F401
+
+
+@hookimpl
+def corejax_provide_examples(primitive: str) -> list[Example]:
+    """Provide calls of JAX programs, for checks of the rules."""
+    if primitive != "jax.call":
+        return []
+    from corejax_to_jax.examples import jax_call_examples
+
+    return jax_call_examples()
 
 
 @hookimpl

@@ -15,6 +15,7 @@ _NO_DERIVATIVE = dict.fromkeys(
     ("jvp", "second_order", "pairs", "triples"), "its derivative is zero by definition, and not the function's"
 )
 _BOUNDS = {"points": "on its bounds its derivative is zero, as jax's"}
+_FUSED = {"special": "compiled, a product that overflows is added without being rounded: infinity in place of NaN"}
 
 
 _Bound = float | tuple[float, ...]  # one for all operands, or one for each
@@ -58,8 +59,8 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
     **{name: (lambda: unary(0.2, 3.0)) for name in ("log", "log1p", "log2", "sqrt", "rsqrt")},
     "one_minus_square": lambda: unary(reference=lambda x: 1 - x * x),
     "polynomial": lambda: [
-        Example([typed(3)] * 4, reference=lambda x, *c: sum(c[k] * x**k for k in range(3))),
-        Example([typed(2, 3), typed(), typed(2, 3), typed()]),
+        Example([typed(3)] * 4, reference=lambda x, *c: sum(c[k] * x**k for k in range(3)), skip=_FUSED),
+        Example([typed(2, 3), typed(), typed(2, 3), typed()], skip=_FUSED),
         Example([typed(), typed(3), typed(3)]),
     ],
     **{name: (lambda: unary(dtype=C64)) for name in ("real", "imag", "conj")},

@@ -170,10 +170,12 @@ def squeeze(array: Any, dimensions: int | Sequence[int] | None = None) -> Any:
 
     Raises:
         ValueError: an axis does not exist, is given twice, or has another size.
+        InconclusiveDimensionOperation: `dimensions` is None, and a symbolic size may be 1.
     """
     aval = get_aval(array)
     if dimensions is None:
-        axes = tuple(i for i, d in enumerate(aval.shape) if d == 1)
+        # A symbolic size that may be 1 equals no integer, but compares with none: the order raises the error.
+        axes = tuple(i for i, d in enumerate(aval.shape) if d < 2 and d == 1)
     else:
         axes = tuple(sorted(canonical_axes(dimensions, aval.ndim, "squeeze: axis")))
     return squeeze_p.bind(array, dimensions=axes) if axes else as_array(array)

@@ -6,7 +6,7 @@ repeated kernels decide (`is_plain`). A very deep program keeps the emitters, be
 
 XLA compiles each product of a matrix and a vector as a kernel of its own, even if a program has a hundred equal ones.
 These kernels are as fast with fewer LLVM passes, so that programs that mostly consist of them compile with
-`FEWER_PASSES`.
+`FEWER_PASSES`. Without emitters, the same passes vectorise the other kernels, so such programs keep all passes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def flags_for(jaxpr: Jaxpr, text: str, device: Any, options: CompileOptions) -> 
     elif device.platform == "cpu":
         if is_plain(jaxpr, text) and depth_of(jaxpr) <= DEEP:
             more |= _jaxlib.PLAIN_FUSIONS
-        if multiplies_vectors(jaxpr):
+        elif multiplies_vectors(jaxpr):
             more |= FEWER_PASSES
     return tuple((more | asked).items()), tuple(asked.items())
 
@@ -185,7 +185,8 @@ def products_of(jaxpr: Jaxpr) -> tuple[int, float]:
         if _has_vector(eqn):
             products += 1
             sizes.remove(max(sizes[:2]))
-        if "exported" in eqn.params:  # the program of an exported artifact is bytes
+        # The program of an exported artifact is bytes. The passes vectorise the loops of convolutions.
+        if "exported" in eqn.params or eqn.primitive.name == "conv_general_dilated":
             sizes = [math.inf]
         products += sum(count for count, _ in inner)
         largest = max([largest, *sizes, *[size for _, size in inner]])
@@ -193,8 +194,13 @@ def products_of(jaxpr: Jaxpr) -> tuple[int, float]:
 
 
 def _has_vector(eqn: JaxprEqn) -> bool:
-    """Return whether an equation multiplies a matrix or a vector with a vector."""
-    if eqn.primitive.name != "dot_general":
+    """Return whether an equation multiplies a matrix or a vector with a vector, in 32 bits or more.
+
+    XLA converts operands of 16 bits, and transposes arrays of three axes: the passes vectorise these loops.
+    """
+    if eqn.primitive.name != "dot_general" or eqn.outvars[0].aval.dtype.itemsize < 4:
+        return False
+    if any(v.aval.ndim > 2 for v in eqn.invars):
         return False
     contracted, batch = eqn.params["dimension_numbers"]
     return not batch[0] and any(len(axes) == v.aval.ndim for axes, v in zip(contracted, eqn.invars, strict=True))
