@@ -87,8 +87,10 @@ class Derivations(Sequence[Derivation]):
         del self._table[derivation.name]
 
     def __getitem__(self, i: Any) -> Any:
-        rank = lambda d: (bool(d.slow), not d.preferred, self._ranks.get(d.name, len(self._ranks)))  # noqa: E731
-        return sorted(self._table.values(), key=rank)[i]
+        return sorted(self._table.values(), key=self._rank)[i]
+
+    def _rank(self, derivation: Derivation) -> tuple[bool, bool, int]:
+        return bool(derivation.slow), not derivation.preferred, self._ranks.get(derivation.name, len(self._ranks))
 
     def __len__(self) -> int:
         return len(self._table)

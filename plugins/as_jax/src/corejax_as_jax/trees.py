@@ -107,7 +107,7 @@ def _node(tree: Any, parts: Any) -> Any:
 
 def _children(node: Any) -> tuple[list[Any], Any]:
     """Return the children of a node, and the structure that builds a node from them."""
-    return registry.flatten(node, lambda x: x is not node)  # type: ignore[no-any-return]  # jaxlib has no types
+    return tree_flatten(node, lambda x: x is not node)
 
 
 class NodeTypes:
@@ -127,12 +127,14 @@ class NodeTypes:
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Any]:
     """Return the leaves of a tree and its structure."""
-    return registry.flatten(tree, is_leaf)  # type: ignore[no-any-return]  # jaxlib has no types
+    flat: tuple[list[Any], Any] = registry.flatten(tree, is_leaf)
+    return flat
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """Return the leaves of a tree."""
-    return registry.flatten(tree, is_leaf)[0]  # type: ignore[no-any-return]  # jaxlib has no types
+    leaves: list[Any] = registry.flatten(tree, is_leaf)[0]
+    return leaves
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> Any:
@@ -152,7 +154,8 @@ def _subtrees(treedef: Any, tree: Any, other: Any, is_leaf: IsLeaf | None) -> li
         ValueError: the structures differ; the message names the place.
     """
     try:
-        return treedef.flatten_up_to(other)  # type: ignore[no-any-return]  # jaxlib has no types
+        subtrees: list[Any] = treedef.flatten_up_to(other)
+        return subtrees
     except ValueError as error:
         differences = pytrees.prefix_errors(tree, other, is_leaf)
         raise ValueError(f"the structures of trees differ {differences[0] if differences else error}") from None
@@ -172,7 +175,8 @@ def tree_flatten_with_path(
 ) -> tuple[list[tuple[Any, Any]], Any]:
     """Return the `(path, leaf)` pairs of a tree, and its structure."""
     ends = is_leaf if is_leaf is None or is_leaf_takes_path else lambda path, node: is_leaf(node)
-    return registry.flatten_with_path(tree, ends)  # type: ignore[no-any-return]  # jaxlib has no types
+    flat: tuple[list[tuple[Any, Any]], Any] = registry.flatten_with_path(tree, ends)
+    return flat
 
 
 def tree_leaves_with_path(
